@@ -1,1 +1,1 @@
-"""maths"""
+"""Numbers in, numbers out: no file, no clock, no global chance."""
