@@ -1,0 +1,183 @@
+"""The command ``recipe``: find the verb, run it, turn faults into exit codes.
+
+Only the verb that was called is imported, so that ``recipe --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Protocol, cast
+
+from recipe.errors import RecipeError
+
+DONE, CHECK_FAILED, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+
+_ENVIRONMENT_FAULTS = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EMFILE,
+        errno.EIO,
+        errno.ENAMETOOLONG,
+    }
+)
+"""Faults of the machine, not of the program: told in one line, without traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb of the command line: one line about it, examples, and the module that does it."""
+
+    summary: str
+    examples: tuple[str, ...]
+    module: str
+
+
+class VerbModule(Protocol):
+    """What a module must hold to be a verb."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the verb's words and options."""
+
+    def execute(self, args: argparse.Namespace) -> int:
+        """Do it; 0 done, 1 a check failed."""
+
+
+VERBS: dict[str, Verb] = {
+    "run": Verb(
+        "stream a recipe into files, with ledger and manifests; goes on where it stopped",
+        ("recipe run", "recipe run my.yaml seed=7 --name trial", "recipe run demo -m seed=1,2"),
+        "recipe.cli.run",
+    ),
+    "plan": Verb(
+        "what a recipe will draw: shares, tokens, epochs, padding, before any step",
+        (
+            "recipe plan ten_trillion",
+            "recipe plan my.yaml stages.long.tokens=2B --json",
+            "recipe plan demo --exact",
+        ),
+        "recipe.cli.plan",
+    ),
+    "status": Verb(
+        "where a run stands and what it has spent", ("recipe status runs/demo",), "recipe.cli.status"
+    ),
+    "audit": Verb(
+        "recompute what a run says it spent, and name what is wrong",
+        ("recipe audit runs/demo", "recipe audit runs/demo --full --json"),
+        "recipe.cli.audit",
+    ),
+    "new": Verb(
+        "write a commented recipe from a folder of pools, or from a Megatron blend",
+        ("recipe new --pools pools -o my.yaml", "recipe new --megatron-blend blend.txt -o my.yaml"),
+        "recipe.cli.new",
+    ),
+    "prepare": Verb(
+        "tokenise text into pools",
+        ("recipe prepare texts/web.jsonl.zst pools/web",),
+        "recipe.cli.prepare",
+    ),
+    "schema": Verb(
+        "the JSON Schema of a recipe, for editors and checkers",
+        ("recipe schema > recipe.schema.json",),
+        "recipe.cli.schema",
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code: 0 done, 1 a check failed, 2 bad input."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatch(words)
+        sys.stdout.flush()
+    except RecipeError as error:
+        print(error, file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit: give it somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as error:
+        if error.errno not in _ENVIRONMENT_FAULTS:
+            raise
+        place = f": {error.filename}" if error.filename else ""
+        print(f"recipe: {error.strerror}{place}", file=sys.stderr)
+        return BAD_INPUT
+    return code
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(overview())
+        return DONE
+    if words[0] in ("-V", "--version"):
+        print(f"recipe {_version()}")
+        return DONE
+    name, rest = words[0], words[1:]
+    if name not in VERBS:
+        raise _unknown(name)
+    module = cast(VerbModule, importlib.import_module(VERBS[name].module))
+    parser = _parser(name, module)
+    return module.execute(parser.parse_intermixed_args(rest))
+
+
+def overview() -> str:
+    """The answer of ``recipe --help``: every verb in one line."""
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {name:<{width}}  {verb.summary}" for name, verb in VERBS.items())
+    return (
+        "usage: recipe VERB [words and options]\n\n"
+        "Turns a YAML recipe into a training stream that is accounted for to the token.\n\n"
+        f"verbs:\n{verbs}\n\n"
+        "Start with `recipe run`: it needs nothing else. `recipe VERB --help` has options and examples.\n"
+        "Exit codes: 0 done, 1 a check failed, 2 bad input."
+    )
+
+
+def _parser(name: str, module: VerbModule) -> argparse.ArgumentParser:
+    """The parser of one verb; its help ends with the verb's examples unless the verb wrote its own ending."""
+    verb = VERBS[name]
+    parser = argparse.ArgumentParser(
+        prog=f"recipe {name}",
+        description=f"{verb.summary[0].upper()}{verb.summary[1:]}.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    if not parser.epilog:
+        parser.epilog = "\n".join(["Examples:", *(f"  {line}" for line in verb.examples)])
+    return parser
+
+
+def _unknown(word: str) -> RecipeError:
+    near = get_close_matches(word, VERBS, n=1)
+    return RecipeError.single(
+        "recipe",
+        "VERB",
+        given=word,
+        expected=f"one of {', '.join(VERBS)}",
+        fix=f"did you mean 'recipe {near[0]}'?" if near else "`recipe --help` says what each verb does",
+    )
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("token-recipe")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,67 @@
+"""Words and options that several verbs share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from recipe.errors import RecipeError
+
+RECIPE_WORDS = (
+    "a recipe (a name in conf/recipe, or a YAML file; default: demo), then overrides such as seed=7 or "
+    "stages.short.tokens=2M"
+)
+
+
+def add_recipe_words(parser: argparse.ArgumentParser) -> None:
+    """Declare ``[RECIPE] [key=value …]`` and ``--config-dir``."""
+    parser.add_argument("words", nargs="*", metavar="RECIPE|KEY=VALUE", help=RECIPE_WORDS)
+    parser.add_argument(
+        "--config-dir",
+        type=Path,
+        metavar="DIR",
+        help="a folder of your own laid out like conf/; its recipes are found by name too",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--json``: the answer as one JSON value on stdout, and nothing else there."""
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON, for programs")
+
+
+def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The recipe and the overrides among the words; a recipe comes at most once.
+
+    >>> split_words(["my.yaml", "seed=7"])
+    ('my.yaml', ['seed=7'])
+    >>> split_words(["seed=7"])
+    ('demo', ['seed=7'])
+    """
+    overrides = [word for word in words if is_override(word)]
+    names = [word for word in words if not is_override(word)]
+    if len(names) > 1:
+        raise RecipeError.single(
+            "recipe",
+            "RECIPE",
+            given=" ".join(names),
+            expected="one recipe, then overrides as key=value",
+            fix="keep one of them; quote an override that holds blanks, or start one command per recipe",
+        )
+    return (names[0] if names else "demo"), overrides
+
+
+def is_override(word: str) -> bool:
+    """Whether a word changes a key of the recipe (``key=value``, ``+key=value``, ``~key``).
+
+    >>> [is_override(word) for word in ("seed=7", "~stages.long", "a=b.yaml", "demo")]
+    [True, True, False, False]
+    """
+    if word.startswith("~"):
+        return True
+    return "=" in word and not Path(word).is_file() and not _names_a_file(word)
+
+
+def _names_a_file(word: str) -> bool:
+    key, value = word.split("=", 1)
+    return value.endswith((".yaml", ".yml")) and "." not in key and "/" not in value

@@ -1,0 +1,56 @@
+"""Where answers go: JSON and tables on stdout, progress on stderr and only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+PLAIN_WIDTH = 160
+"""Columns of a table that goes to a file or a pipe, where nothing is cut to a screen."""
+
+
+def print_json(value: object) -> None:
+    """Write one JSON value and a line end on stdout; text stays readable."""
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=str)
+    sys.stdout.write("\n")
+
+
+def print_tables(tables: Iterable[RenderableType]) -> None:
+    """Print tables on stdout, as wide as the terminal, or plain and wide elsewhere."""
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False)
+    for table in tables:
+        console.print(table)
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """One line for the person watching, on stderr."""
+    if not quiet:
+        print(text, file=sys.stderr)
+
+
+def progress(*, quiet: bool = False) -> Progress:
+    """Progress bars on stderr; nothing is drawn when nobody watches."""
+    console = Console(stderr=True)
+    columns: tuple[Any, ...] = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
+
+
+def confirm(question: str, *, yes: bool) -> bool:
+    """Ask before something costly; ``--yes`` answers, and without a terminal the answer is no."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        return False
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
