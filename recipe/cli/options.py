@@ -54,14 +54,7 @@ def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
 def is_override(word: str) -> bool:
     """Whether a word changes a key of the recipe (``key=value``, ``+key=value``, ``~key``).
 
-    >>> [is_override(word) for word in ("seed=7", "~stages.long", "a=b.yaml", "demo")]
+    >>> [is_override(word) for word in ("seed=7", "~stages.long", "my.yaml", "demo")]
     [True, True, False, False]
     """
-    if word.startswith("~"):
-        return True
-    return "=" in word and not Path(word).is_file() and not _names_a_file(word)
-
-
-def _names_a_file(word: str) -> bool:
-    key, value = word.split("=", 1)
-    return value.endswith((".yaml", ".yml")) and "." not in key and "/" not in value
+    return word.startswith("~") or ("=" in word and not Path(word).is_file())

@@ -1,0 +1,31 @@
+"""What every test stands on."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("ci")
+
+
+@pytest.fixture
+def command_path(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A PATH on which ``recipe``, ``python`` and ``pip`` are those of the interpreter that runs the tests."""
+    scripts = sysconfig.get_path("scripts")
+    path = os.pathsep.join([scripts, os.environ.get("PATH", "")])
+    monkeypatch.setenv("PATH", path)
+    return path
+
+
+@pytest.fixture
+def in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is also the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -1,0 +1,95 @@
+"""The rooms of the package, and who may import whom: downward only."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import recipe
+
+PACKAGE = Path(recipe.__file__).parent
+FOUNDATION = {"errors", "maths", "config", "pools"}
+MAY_IMPORT = {
+    "errors": set(),
+    "maths": {"errors"},
+    "config": {"errors", "maths"},
+    "pools": {"errors", "maths", "config"},
+    "text": FOUNDATION,
+    "sequences": FOUNDATION,
+    "mixing": FOUNDATION | {"sequences"},
+    "run": FOUNDATION | {"sequences", "mixing", "text"},
+    "audit": FOUNDATION | {"sequences", "run"},
+    "report": FOUNDATION | {"sequences", "mixing", "text", "run", "audit"},
+    "integrations": FOUNDATION | {"sequences", "mixing", "text", "run", "audit"},
+}
+"""The command line stands on top and may import every room."""
+
+HEAVY = (
+    "numpy",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "hydra",
+    "omegaconf",
+    "pydantic",
+    "rich",
+    "tokenizers",
+    "torch",
+)
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield ".".join(path.relative_to(PACKAGE).with_suffix("").parts), path
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Dotted names of everything a file imports, at its top or later; relative imports start with a dot."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = "." * node.level + (node.module or "")
+            yield from (f"{source}.{name.name}" for name in node.names)
+
+
+def room(dotted: str) -> str:
+    return dotted.removeprefix("recipe.").split(".")[0]
+
+
+@pytest.mark.parametrize(("name", "path"), [pytest.param(*item, id=item[0]) for item in modules()])
+def test_a_room_imports_only_rooms_below_it(name, path):
+    if room(name) in ("cli", "__init__", "__main__"):
+        return
+    own = room(name)
+    for target in imported(path):
+        assert not target.startswith("."), f"{name} imports {target} by a relative path"
+        if target == "recipe" or target.startswith("recipe."):
+            allowed = MAY_IMPORT[own] | {own}
+            assert room(target) in allowed, f"{name} imports {target}: {own} may import {sorted(allowed)}"
+
+
+def test_the_audit_takes_nothing_from_the_loop_it_audits():
+    """It reads what the run room wrote through the formats alone, never through what mixes or writes."""
+    for name, path in modules():
+        if room(name) == "audit":
+            for target in imported(path):
+                assert not target.startswith("recipe.mixing"), f"{name} imports {target}"
+                assert not target.startswith("recipe.text"), f"{name} imports {target}"
+
+
+def test_torch_is_imported_in_one_module_only():
+    users = {name for name, path in modules() if any(room(t) == "torch" for t in imported(path))}
+    assert users <= {"integrations.torch"}
+
+
+@pytest.mark.parametrize("module", ["recipe", "recipe.cli.main", "recipe.errors"])
+def test_the_edge_imports_nothing_heavy(module):
+    code = f"import sys, {module}; print([m for m in {HEAVY!r} if m in sys.modules])"
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert seen.stdout.strip() == "[]"
