@@ -1,1 +1,1 @@
-"""run"""
+"""A run on disk: ledger, manifests, the lease, opening, checkpoints."""

@@ -1,0 +1,187 @@
+"""Every write to a run folder happens here, so that all of them can be tested at once.
+
+A file is replaced by writing a temporary file in the same folder, fsync, rename, fsync of the
+folder; a reader sees the old bytes or the new ones. The ledger is appended to in place. Whatever
+the system refuses (disk full, read-only folder, no permission) becomes one ``RecipeError`` that
+names the path, the bytes needed and the bytes free, and leaves no temporary file.
+
+The functions call ``os`` through this module's name ``os``: tests put a failing or killing
+stand-in there and so reach every single write.
+"""
+
+# ruff: noqa: PTH
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from recipe.errors import RecipeError
+
+TEMPORARY = ".tmp-"
+"""How the names of unfinished files and folders begin."""
+
+
+def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Put ``data`` at ``path`` in one instant; ``durable=False`` skips fsync (for hints)."""
+    temporary = _temporary(path)
+    with _told(path, len(data)):
+        try:
+            _write_new(temporary, data, durable=durable)
+            os.rename(temporary, path)
+        except BaseException:
+            _forget(temporary)
+            raise
+        if durable:
+            _sync_folder(path.parent)
+
+
+def create_file(path: Path, data: bytes) -> bool:
+    """Put ``data`` at ``path`` in one instant unless something is there; whether it was done."""
+    temporary = _temporary(path)
+    with _told(path, len(data)):
+        try:
+            _write_new(temporary, data, durable=True)
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            _forget(temporary)
+        _sync_folder(path.parent)
+    return True
+
+
+def append(path: Path, data: bytes, *, at: int) -> None:
+    """Cut the file to ``at`` bytes, add ``data`` and fsync.
+
+    When it fails half-way the file is cut again as far as the system lets it; what a killed
+    process left behind is an unfinished last line, which readers know.
+    """
+    with _told(path, len(data)):
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            if os.fstat(handle).st_size != at:
+                os.ftruncate(handle, at)
+            os.lseek(handle, at, os.SEEK_SET)
+            _write_all(handle, data)
+            os.fsync(handle)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(handle, at)
+            raise
+        finally:
+            os.close(handle)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file if it is there."""
+    with _told(path, 0), suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and its parents; fine when it is there."""
+    with _told(path, 0):
+        os.makedirs(path, exist_ok=True)
+
+
+def create_folder(path: Path, files: Mapping[str, bytes], folders: tuple[str, ...] = ()) -> bool:
+    """A folder with its first files appears at ``path`` at once, or not at all.
+
+    Args:
+        path: where; an empty folder may already be there.
+        files: contents by relative path.
+        folders: further, empty folders.
+
+    Returns:
+        False when a folder that holds something, or a file, is at ``path`` already.
+    """
+    temporary = _temporary(path)
+    with _told(path, sum(map(len, files.values()))):
+        try:
+            _fill(temporary, files, folders)
+            os.rename(temporary, path)
+        except BaseException as error:
+            shutil.rmtree(temporary, ignore_errors=True)
+            if isinstance(error, OSError) and (path.is_file() or _holds_something(path)):
+                return False
+            raise
+        _sync_folder(path.parent)
+    return True
+
+
+def _fill(folder: Path, files: Mapping[str, bytes], folders: tuple[str, ...]) -> None:
+    os.makedirs(folder)
+    for name in folders:
+        os.makedirs(folder / name, exist_ok=True)
+    for name, data in files.items():
+        os.makedirs((folder / name).parent, exist_ok=True)
+        _write_new(folder / name, data, durable=True)
+    for inner in (*(path for path in folder.iterdir() if path.is_dir()), folder):
+        _sync_folder(inner)
+
+
+def _holds_something(path: Path) -> bool:
+    try:
+        return any(path.iterdir())
+    except OSError:
+        return False
+
+
+def _temporary(path: Path) -> Path:
+    return path.parent / f"{TEMPORARY}{path.name}-{uuid.uuid4().hex[:12]}"
+
+
+def _write_new(path: Path, data: bytes, *, durable: bool) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        _write_all(handle, data)
+        if durable:
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _forget(temporary: Path) -> None:
+    with suppress(OSError):
+        os.unlink(temporary)
+
+
+@contextmanager
+def _told(path: Path, needed: int) -> Iterator[None]:
+    """Turn what the system refuses into one RecipeError."""
+    try:
+        yield
+    except OSError as error:
+        raise RecipeError.single(
+            f"{path}: not written",
+            str(path),
+            given=f"{error.strerror or error} ({needed:,} bytes needed, {_free(path)})",
+            expected="a folder that can be written, with room",
+            fix="free space or repair the folder and call again: what was written before still holds",
+        ) from error
+
+
+def _free(path: Path) -> str:
+    for folder in path.parents:
+        with suppress(OSError):
+            return f"{shutil.disk_usage(folder).free:,} bytes free"
+    return "free space unknown"
