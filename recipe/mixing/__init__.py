@@ -1,1 +1,1 @@
-"""mixing"""
+"""Shares into a schedule, a schedule into a stream, and what a moment of the stream is."""

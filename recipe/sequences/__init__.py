@@ -1,1 +1,1 @@
-"""sequences"""
+"""Documents into sequences: slicing, packing, blocks, assembly."""

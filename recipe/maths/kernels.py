@@ -1,0 +1,22 @@
+"""The decorator of compiled loops: cached where a cache can be written, compiled anew elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """Compile a loop to machine code that runs without the interpreter lock.
+
+    The compiled code is cached beside the module or, in a read-only install, in the user's cache
+    folder; where neither can be written it is compiled in each process.
+    """
+    try:
+        return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+    except RuntimeError:  # numba: no place for a cache
+        return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]

@@ -1,0 +1,277 @@
+"""Rows of a batch: tokens copied once, from mapped files straight into the arrays a trainer takes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import carray, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from recipe.maths.kernels import kernel
+from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, OLD_BOS, OLD_EOS
+
+IGNORED = -100
+"""What ``labels`` holds where a position carries no label."""
+
+PADDING_ID = 0
+"""What ``input_ids`` holds in padding; masked from attention and loss."""
+
+TOKEN_TYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16")
+"""Token widths that can be read; a part's code is its index here."""
+
+
+class Sheet(NamedTuple):
+    """Sequences ready to be copied: row r holds entries ``ends[r]..ends[r + 1]`` of the columns.
+
+    ``pool`` per row; per piece: document number, span, flags, the document's body tokens, the slot of
+    its part and the place of its first body token in that part.
+    """
+
+    ends: NDArray[np.int64]
+    pool: NDArray[np.int64]
+    document: NDArray[np.int64]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    fresh: NDArray[np.int64]
+    flags: NDArray[np.uint8]
+    tokens: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    base: NDArray[np.int64]
+
+
+class Sources(NamedTuple):
+    """Where tokens come from: per part slot its address (0: not opened yet) and width code; per pool its marks.
+
+    ``marks`` int64[num_pools, 2]: BOS and EOS ids, -1 where there is none; ``rules`` bool[num_pools, 5]:
+    overlap labels, labels are inputs, labels across documents, attention over the row, positions go on.
+    """
+
+    address: NDArray[np.uint64]
+    width: NDArray[np.uint8]
+    marks: NDArray[np.int64]
+    rules: NDArray[np.bool_]
+
+
+class Arrays(NamedTuple):
+    """A batch: int64 ``input_ids`` and ``labels``, int32 positions and segments, int8 mask; [rows, context]."""
+
+    input_ids: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    position_ids: NDArray[np.int32]
+    segment_ids: NDArray[np.int32]
+    attention_mask: NDArray[np.int8]
+
+
+def empty_arrays(num_rows: int, context: int) -> Arrays:
+    """Arrays of a batch, not filled yet."""
+    shape = (num_rows, context)
+    return Arrays(
+        np.empty(shape, np.int64),
+        np.empty(shape, np.int64),
+        np.empty(shape, np.int32),
+        np.empty(shape, np.int32),
+        np.empty(shape, np.int8),
+    )
+
+
+def assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arrays) -> int:
+    """Fill a batch with some rows of a sheet.
+
+    Returns:
+        -1, or the slot of a part that has to be opened first; the arrays are then unfinished.
+    """
+    return int(_assemble(sheet, rows, sources, out))
+
+
+def segment_lengths(segment_ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
+    """Cumulative segment lengths of the flattened rows, for variable-length attention.
+
+    The padding at the end of a row is a segment of its own, so that the last entry is rows x context.
+
+    Returns:
+        ``cu_seqlens`` int32[num_segments + 1], and ``max_seqlen``.
+
+    >>> segment_lengths(np.array([[0, 0, 1, -1], [0, 0, 0, 0]], np.int32))
+    (array([0, 2, 3, 4, 8], dtype=int32), 4)
+    """
+    edges = np.ones(segment_ids.shape, bool)
+    edges[:, 1:] = segment_ids[:, 1:] != segment_ids[:, :-1]
+    starts = np.append(np.flatnonzero(edges.reshape(-1)), segment_ids.size).astype(np.int32)
+    return starts, int(np.diff(starts).max(initial=0))
+
+
+@intrinsic
+def _pointer(_context: Any, _address: Any) -> Any:
+    """An address as a pointer (an intrinsic: numba has no cast of its own)."""
+
+    def generate(_inner: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.uint64), generate
+
+
+@kernel
+def _fill(
+    tokens: Any, ids: NDArray[np.int64], labels: NDArray[np.int64], span: tuple[int, int, int, int], code: int
+) -> None:
+    """Copy one piece: its tokens, and as labels the next tokens (code 0) or the same ones (code 1).
+
+    ``span``: start, stop, first labelled token, document tokens; ``tokens[i]`` is body token i.
+    """
+    start, stop, labelled, n = span
+    for i in range(stop - start):
+        ids[i] = tokens[start + i]
+    for i in range(min(labelled, stop) - start):
+        labels[i] = IGNORED
+    if code == 1:
+        if labelled < stop:
+            labels[labelled - start] = IGNORED
+        for i in range(labelled + 1 - start, stop - start):
+            labels[i] = tokens[start + i]
+        return
+    for i in range(labelled - start, min(stop, n - 1) - start):
+        labels[i] = tokens[start + i + 1]
+
+
+@kernel
+def _first_id(tokens: Any, start: int, stop: int, flags: int, marks: tuple[int, int]) -> int:
+    if flags & HAS_BOS:
+        return marks[0]
+    if start == stop and not flags & AHEAD:
+        return marks[1]
+    return np.int64(tokens[start])
+
+
+@kernel
+def _piece(
+    tokens: Any,
+    ids: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    place: tuple[int, int, int, int, int, int, bool],
+    rule: tuple[int, int, bool, bool, bool],
+) -> tuple[int, bool]:
+    """Write one piece at column ``col``; returns the next column, and whether a document ended there."""
+    col, start, stop, fresh, flags, n, seam = place
+    bos_id, eos_id, overlap_labels, inputs, cross = rule
+    lead = IGNORED
+    if seam and cross:
+        first = _first_id(tokens, start, stop, flags, (bos_id, eos_id))
+        if inputs:
+            lead = first
+        else:
+            labels[col - 1] = first
+    if flags & AHEAD:
+        return col, False
+    begin = col
+    bos = flags & HAS_BOS > 0 and (overlap_labels or flags & OLD_BOS == 0)
+    if flags & HAS_BOS:
+        ids[col] = bos_id
+        labels[col] = tokens[0] if bos and not inputs else IGNORED
+        col += 1
+    labelled = start if overlap_labels else fresh
+    size = stop - start
+    _fill(tokens, ids[col : col + size], labels[col : col + size], (start, stop, labelled, n), int(inputs))
+    if inputs and bos and size > 0:
+        labels[col] = tokens[0]
+    last = stop == n and size > 0
+    if last and labelled < stop and not inputs:
+        labels[col + size - 1] = eos_id if flags & ENDS else IGNORED
+    col += size
+    if flags & HAS_EOS:
+        ids[col] = eos_id
+        labels[col] = eos_id if inputs and stop > labelled else IGNORED
+        col += 1
+        ended = overlap_labels or flags & OLD_EOS == 0
+    else:
+        ended = last and flags & ENDS == 0 and labelled < stop
+    if lead != IGNORED:
+        labels[begin] = lead
+    return col, ended
+
+
+@kernel
+def _dispatch(
+    source: tuple[int, int, int],
+    ids: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    place: tuple[int, int, int, int, int, int, bool],
+    rule: tuple[int, int, bool, bool, bool],
+) -> tuple[int, bool]:
+    """Read the part in its own token width; ``source``: address of body token 0, width code, tokens."""
+    address, code, n = source
+    pointer = _pointer(np.uint64(address))
+    if code == 5:
+        return _piece(carray(pointer, (n,), np.uint16), ids, labels, place, rule)
+    if code == 3:
+        return _piece(carray(pointer, (n,), np.int32), ids, labels, place, rule)
+    if code == 0:
+        return _piece(carray(pointer, (n,), np.uint8), ids, labels, place, rule)
+    if code == 1:
+        return _piece(carray(pointer, (n,), np.int8), ids, labels, place, rule)
+    if code == 2:
+        return _piece(carray(pointer, (n,), np.int16), ids, labels, place, rule)
+    return _piece(carray(pointer, (n,), np.int64), ids, labels, place, rule)
+
+
+@kernel
+def _width_bytes(code: int) -> int:
+    if code <= 1:
+        return 1
+    if code == 3:
+        return 4
+    return 8 if code == 4 else 2
+
+
+@kernel
+def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arrays) -> int:
+    context = out.input_ids.shape[1]
+    for r in range(len(rows)):
+        row = rows[r]
+        pool = sheet.pool[row]
+        rule = (
+            sources.marks[pool, 0],
+            sources.marks[pool, 1],
+            sources.rules[pool, 0],
+            sources.rules[pool, 1],
+            sources.rules[pool, 2],
+        )
+        whole_row, go_on = sources.rules[pool, 3], sources.rules[pool, 4]
+        ids, labels = out.input_ids[r], out.labels[r]
+        positions, segments = out.position_ids[r], out.segment_ids[r]
+        col = 0
+        segment = 0
+        seam = False
+        for i in range(sheet.ends[row], sheet.ends[row + 1]):
+            slot = sheet.slot[i]
+            code = sources.width[slot]
+            if sources.address[slot] == 0:
+                return slot
+            address = np.int64(sources.address[slot]) + sheet.base[i] * _width_bytes(code)
+            place = (
+                col,
+                sheet.start[i],
+                sheet.stop[i],
+                sheet.fresh[i],
+                np.int64(sheet.flags[i]),
+                sheet.tokens[i],
+                seam,
+            )
+            after, seam = _dispatch((address, code, sheet.tokens[i]), ids, labels, place, rule)
+            begin = 0 if go_on else col
+            for c in range(col, after):
+                positions[c] = c - begin
+                segments[c] = segment
+            if not whole_row:
+                segment += 1
+            col = after
+        out.attention_mask[r, :col] = 1
+        out.attention_mask[r, col:] = 0
+        ids[col:] = PADDING_ID
+        labels[col:] = IGNORED
+        positions[col:] = 0
+        segments[col:] = -1
+    assert context >= 0
+    return -1
