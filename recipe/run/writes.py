@@ -9,7 +9,7 @@ The functions call ``os`` through this module's name ``os``: tests put a failing
 stand-in there and so reach every single write.
 """
 
-# ruff: noqa: PTH
+# ruff: noqa: PTH103, PTH104, PTH108
 
 from __future__ import annotations
 
