@@ -1,0 +1,60 @@
+"""Numbers as a person reads them; the exact ones are in the JSON answers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+_SCALES = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
+_PLAIN_BELOW = 100_000
+
+
+def amount(count: int) -> str:
+    """A number of tokens, four figures long where it is large.
+
+    >>> [amount(n) for n in (0, 12_345, -250_000, 6_160_000_000, 10**13)]
+    ['0', '12,345', '-250k', '6.16B', '10T']
+    """
+    size = abs(count)
+    if size < _PLAIN_BELOW:
+        return f"{count:,}"
+    scale, letter = next(item for item in _SCALES if size >= item[0])
+    return f"{count / scale:.4g}{letter}" if size < 1000 * scale else f"{count // scale:,}{letter}"
+
+
+def signed(count: int) -> str:
+    """A difference, with its sign.
+
+    >>> [signed(n) for n in (0, 3, -1200)]
+    ['0', '+3', '-1,200']
+    """
+    return amount(count) if count <= 0 else f"+{amount(count)}"
+
+
+def percent(share: Fraction) -> str:
+    """A share in percent, exact where four places are enough.
+
+    >>> [percent(Fraction(n, 1000)) for n in (616, 1, 1000)], percent(Fraction(1, 3))
+    (['61.6 %', '0.1 %', '100 %'], '33.3333 %')
+    """
+    text = f"{float(share * 100):.4f}".rstrip("0").rstrip(".")
+    return f"{text} %"
+
+
+def readings(epochs: Fraction | float | None) -> str:
+    """How often a token of the pool is read on average.
+
+    >>> readings(Fraction(600, 250)), readings(None)
+    ('2.4', '–')
+    """
+    if epochs is None:
+        return "–"
+    return f"{float(epochs):.4f}".rstrip("0").rstrip(".")
+
+
+def ratio(part: int, whole: int) -> str:
+    """A part in percent of the whole, two places; a dash for nothing of nothing.
+
+    >>> ratio(1, 8), ratio(0, 0)
+    ('12.50 %', '–')
+    """
+    return f"{100 * part / whole:.2f} %" if whole else "–"

@@ -1,0 +1,135 @@
+"""What was spent against what was promised, from a run's ledger rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rich.table import Table
+
+from recipe.config import Recipe
+from recipe.report.figures import amount, percent, ratio, readings, signed
+from recipe.report.tables import table
+
+Counts = Counter[str]
+KINDS = (
+    "planned",
+    "owed",
+    "spent",
+    "body",
+    "overlap",
+    "special",
+    "padding",
+    "labels",
+    "sequences",
+    "documents",
+)
+
+
+def spent_by_stage(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Counts]]:
+    """Sums of the chunk rows: ``{stage: {pool: {kind: tokens}}}``, stages in the order of their steps.
+
+    Tokens that were dropped are counted under ``dropped``, all reasons together.
+    """
+    chunks = sorted((row for row in rows if row["kind"] == "chunk"), key=lambda row: int(row["steps"][0]))
+    stages: dict[str, dict[str, Counts]] = {}
+    for row in chunks:
+        pools = stages.setdefault(row["stage"], {})
+        for name, values in row["pools"].items():
+            counts = pools.setdefault(name, Counter())
+            counts.update({kind: int(values[kind]) for kind in KINDS if kind in values})
+            counts["dropped"] += sum(values.get("dropped", {}).values())
+    return stages
+
+
+def bound(context: int, num_pools: int) -> int:
+    """The most tokens that a pool can be away from its share at any moment of a stage.
+
+    >>> bound(2048, 5), bound(2048, 1)
+    (1792, 0)
+    """
+    return context * (2 * num_pools - 3) // (2 * num_pools - 2) if num_pools > 1 else 0
+
+
+def spent_tables(
+    recipe: Recipe, rows: Iterable[Mapping[str, Any]], stock: Mapping[str, int]
+) -> Iterator[Table]:
+    """One table a stage, and one of the whole run."""
+    stages = spent_by_stage(rows)
+    for name, pools in stages.items():
+        yield _stage_table(recipe, name, pools)
+    yield _run_table(recipe, stages, stock)
+
+
+def _stage_table(recipe: Recipe, name: str, pools: Mapping[str, Counts]) -> Table:
+    shares = recipe.shares(name)
+    context = recipe.stages[name].context
+    drawn = [pool for pool in recipe.pools if shares[pool] > 0]
+    total = _sum(pools.get(pool, Counter()) for pool in drawn)
+    rows = []
+    for pool in drawn:
+        counts = pools.get(pool, Counter())
+        rows.append(
+            (
+                pool,
+                percent(shares[pool]),
+                ratio(counts["spent"], total["spent"]),
+                amount(counts["owed"]),
+                amount(counts["spent"]),
+                signed(counts["spent"] - counts["owed"]),
+            )
+        )
+    return table(
+        f"stage {name}: context {context:,}",
+        ("pool", "share promised", "share reached", "tokens promised", "tokens spent", "difference"),
+        rows,
+        total=("all", "", "", amount(total["owed"]), amount(total["spent"]), "0"),
+        caption=(
+            f"at no moment is a pool more than {bound(context, len(drawn)):,} tokens, which is under one context, "
+            f"from its share (counted: {recipe.count})"
+        ),
+    )
+
+
+def _run_table(recipe: Recipe, stages: Mapping[str, Mapping[str, Counts]], stock: Mapping[str, int]) -> Table:
+    rows = []
+    total: Counts = Counter()
+    for pool in recipe.pools:
+        counts = _sum(pools[pool] for pools in stages.values() if pool in pools)
+        total.update(counts)
+        fresh = counts["body"] - counts["overlap"]
+        rows.append((pool, *_kinds(counts), readings(fresh / stock[pool] if stock.get(pool) else None)))
+    columns = (
+        "pool",
+        "sequences",
+        "documents",
+        "body",
+        "of it overlap",
+        "special",
+        "padding",
+        "dropped",
+        "epochs",
+    )
+    return table("the whole run", columns, rows, total=("all", *_kinds(total), ""))
+
+
+def _sum(parts: Iterable[Counts]) -> Counts:
+    """Counters added up, negative numbers kept (a chunk's owed can be -1)."""
+    total: Counts = Counter()
+    for part in parts:
+        total.update(part)
+    return total
+
+
+def _kinds(counts: Counts) -> tuple[str, ...]:
+    positions = counts["body"] + counts["special"] + counts["padding"]
+    return (
+        f"{counts['sequences']:,}",
+        f"{counts['documents']:,}",
+        amount(counts["body"]),
+        ratio(counts["overlap"], counts["body"]),
+        amount(counts["special"]),
+        ratio(counts["padding"], positions),
+        amount(counts["dropped"]),
+    )

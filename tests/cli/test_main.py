@@ -1,0 +1,126 @@
+"""The dispatcher: help at once, faults as exit codes, never a traceback for the user's fault."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from recipe.cli import main as cli
+from recipe.cli.main import VERBS, main
+from recipe.errors import RecipeError
+
+
+def verb(monkeypatch: pytest.MonkeyPatch, execute) -> None:
+    """Put a verb of our own in the place of ``plan``."""
+    module = SimpleNamespace(add_arguments=lambda parser: None, execute=execute)
+    monkeypatch.setattr(cli, "importlib", SimpleNamespace(import_module=lambda name: module))
+
+
+def fail(error: BaseException):
+    def execute(args: argparse.Namespace) -> int:
+        raise error
+
+    return execute
+
+
+def test_help_names_every_verb_in_one_line(capsys):
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, about in VERBS.items():
+        assert f"  {name:<8} {about.summary}".replace("  ", " ") in [
+            line.replace("  ", " ") for line in lines
+        ]
+    assert max(map(len, lines)) <= 110
+
+
+def test_no_word_is_help(capsys):
+    assert main([]) == 0
+    assert "usage: recipe VERB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("word", "near"), [("pla", "plan"), ("statsu", "status"), ("audits", "audit")])
+def test_an_unknown_verb_suggests_the_nearest(capsys, word, near):
+    assert main([word]) == 2
+    assert f"did you mean 'recipe {near}'?" in capsys.readouterr().err
+
+
+def test_a_word_like_no_verb_points_to_help(capsys):
+    assert main(["zzzz"]) == 2
+    assert "`recipe --help`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_each_verb_is_there_and_its_help_has_an_example(capsys, name):
+    importlib.import_module(VERBS[name].module)
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    assert stop.value.code == 0
+    assert f"  recipe {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_each_verb_refuses_an_unknown_option_with_2(capsys, name):
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--no-such-option"])
+    assert stop.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_fault_of_the_user_is_a_message_and_2(monkeypatch, capsys):
+    error = RecipeError.single("demo.yaml", "seed", given=-1, expected="0..", fix="use 0")
+    verb(monkeypatch, fail(error))
+    assert main(["plan"]) == 2
+    said = capsys.readouterr()
+    assert said.err == f"{error}\n"
+    assert said.out == ""
+
+
+def test_an_interrupt_is_130(monkeypatch, capsys):
+    verb(monkeypatch, fail(KeyboardInterrupt()))
+    assert main(["plan"]) == 130
+
+
+def test_a_full_disk_is_told_in_one_line(monkeypatch, capsys):
+    verb(monkeypatch, fail(OSError(errno.ENOSPC, "No space left on device", "runs/demo/ledger.jsonl")))
+    assert main(["plan"]) == 2
+    assert capsys.readouterr().err == "recipe: No space left on device: runs/demo/ledger.jsonl\n"
+
+
+def test_a_bug_of_ours_keeps_its_traceback(monkeypatch):
+    verb(monkeypatch, fail(AssertionError("debts do not sum to zero")))
+    with pytest.raises(AssertionError):
+        main(["plan"])
+
+
+def test_a_check_that_failed_is_1(monkeypatch):
+    verb(monkeypatch, lambda args: 1)
+    assert main(["plan"]) == 1
+
+
+def test_a_reader_that_stops_early_is_no_traceback():
+    code = (
+        "import sys; from recipe.cli import main as cli; from types import SimpleNamespace as N\n"
+        "flood = lambda args: [print('x' * 100) for _ in range(10**5)] and 0\n"
+        "module = N(add_arguments=lambda parser: None, execute=flood)\n"
+        "cli.importlib = N(import_module=lambda name: module)\n"
+        "sys.exit(cli.main(['plan']))"
+    )
+    line = f'{sys.executable} -c "$CODE" | head -n 1; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(
+        ["bash", "-c", line], env={"CODE": code}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 141
+    assert done.stderr == ""
+
+
+def test_the_module_is_the_command(command_path):
+    by_module = subprocess.run([sys.executable, "-m", "recipe", "--version"], capture_output=True, check=True)
+    by_command = subprocess.run(["recipe", "--version"], capture_output=True, check=True)
+    assert by_module.stdout == by_command.stdout
+    assert by_module.stdout.startswith(b"recipe 0.")
