@@ -1,0 +1,143 @@
+"""A text and where it came from; a record that could not be one; how many of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from recipe.errors import Problem, RecipeError
+
+TagValue = str | int | float | bool | None
+
+#: Problems named in one error; the rest is counted.
+MAX_PROBLEMS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """One text, the unit of provenance."""
+
+    id: str | int
+    """The record's own id, or its place (``file:line``)."""
+    text: str
+    source: str
+    """Name of the file, relative to the folder that holds all the sources."""
+    line: int | None = None
+    """Line of the record, from 1; None where the file is the document."""
+    group: str | int | None = None
+    tags: Mapping[str, TagValue] = field(default_factory=dict)
+    repaired: bool = False
+    """Characters that are no Unicode text were replaced by U+FFFD."""
+
+    @property
+    def place(self) -> str:
+        """``file:line``, or the file alone."""
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """A record that gives no document, and why."""
+
+    source: str
+    line: int | None
+    reason: str
+    """One of a few words, counted: ``invalid_json``, ``text_missing``, …"""
+    detail: str
+    excerpt: str = ""
+    """Beginning of the record."""
+
+    def problem(self) -> Problem:
+        """The refusal as a problem of the user's input."""
+        place = self.source if self.line is None else f"{self.source}:{self.line}"
+        return Problem(place, self.excerpt or "(nothing)", self.detail, REPAIRS.get(self.reason, ANY_REPAIR))
+
+    def to_plain(self) -> dict[str, Any]:
+        """One row of the quarantine file."""
+        return {
+            "source": self.source,
+            "line": self.line,
+            "reason": self.reason,
+            "detail": self.detail,
+            "excerpt": self.excerpt,
+        }
+
+
+ANY_REPAIR = "repair the record, or leave it out with --on-bad skip"
+REPAIRS = {
+    "invalid_utf8": "--on-bad replace keeps it with U+FFFD, --on-bad skip leaves it out",
+    "lone_surrogate": "--on-bad replace keeps it with U+FFFD, --on-bad skip leaves it out",
+    "text_missing": "name the key that holds the text with --text-key, or --on-bad skip",
+    "too_long": "raise --max-line-bytes, or leave it out with --on-bad skip",
+    "truncated": "fetch the file again, or keep what is readable with --on-bad skip",
+}
+
+
+def refuse_all(refusals: list[Refusal]) -> RecipeError:
+    """One error that names the first refusals and counts the rest."""
+    problems = [refusal.problem() for refusal in refusals[:MAX_PROBLEMS]]
+    more = len(refusals) - len(problems)
+    title = "records that give no document" + (f" (and {more} more)" if more else "")
+    return RecipeError(title, problems)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was read; ``read = kept + empty + quarantined`` always holds."""
+
+    read: int = 0
+    kept: int = 0
+    empty: int = 0
+    repaired: int = 0
+    """Documents kept with replaced characters (a part of ``kept``)."""
+    blank_lines: int = 0
+    """Lines of white space alone: no records, so not part of ``read``."""
+    quarantined: dict[str, int] = field(default_factory=dict)
+    """Records by reason."""
+
+    def refuse(self, reason: str) -> None:
+        """Count one record that gives no document."""
+        self.read += 1
+        self.quarantined[reason] = self.quarantined.get(reason, 0) + 1
+
+    def keep(self, document: Document) -> None:
+        """Count one document with text."""
+        self.read += 1
+        self.kept += 1
+        self.repaired += document.repaired
+
+    def skip_empty(self) -> None:
+        """Count one document without a token."""
+        self.read += 1
+        self.empty += 1
+
+    def add(self, other: Tally) -> None:
+        """Add the counts of another reading."""
+        self.read += other.read
+        self.kept += other.kept
+        self.empty += other.empty
+        self.repaired += other.repaired
+        self.blank_lines += other.blank_lines
+        for reason, count in other.quarantined.items():
+            self.quarantined[reason] = self.quarantined.get(reason, 0) + count
+
+    def check(self) -> None:
+        """Assert that nothing was lost on the way."""
+        assert self.read == self.kept + self.empty + sum(self.quarantined.values()), self
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain values for a card or JSON."""
+        return {
+            "read": self.read,
+            "kept": self.kept,
+            "empty": self.empty,
+            "repaired": self.repaired,
+            "blank_lines": self.blank_lines,
+            "quarantined": dict(sorted(self.quarantined.items())),
+        }
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Tally:
+        """The tally that `to_plain` wrote."""
+        return cls(**{**data, "quarantined": dict(data["quarantined"])})

@@ -1,0 +1,180 @@
+"""One stored record (a line of JSON, or a whole file) → a document, nothing, or a refusal."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recipe.text.documents import Document, Refusal, TagValue
+from recipe.text.sources import ReadOptions, SourceFile
+
+#: Rules by which bytes become text; part of every key under which tokens are kept. A change of
+#: anything in this module that changes a text bumps it.
+CLEANING_VERSION = 1
+
+EXCERPT_CHARACTERS = 120
+SIGNATURE = b"\xef\xbb\xbf"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A record as it is stored."""
+
+    file: int
+    """Index into the sources."""
+    line: int | None
+    data: bytes
+    fault: str | None = None
+    """Reason why the bytes are not the whole record: ``too_long``, ``truncated``."""
+    detail: str = ""
+
+
+class _BadError(Exception):
+    """(reason, what was expected): turned into a refusal."""
+
+
+def parse(raw: Raw, file: SourceFile, options: ReadOptions) -> Document | Refusal:
+    """The document of a record, or why there is none. An empty text is a document here."""
+    try:
+        if raw.fault is not None:
+            raise _BadError(raw.fault, raw.detail)
+        if file.kind == "text":
+            return _whole_file(raw, file, options)
+        return _json_line(raw, file, options)
+    except _BadError as bad:
+        reason, detail = bad.args
+        excerpt = raw.data[: 4 * EXCERPT_CHARACTERS].decode("utf-8", errors="replace")
+        excerpt = excerpt[:EXCERPT_CHARACTERS].rstrip("\n")
+        return Refusal(source=file.name, line=raw.line, reason=reason, detail=detail, excerpt=excerpt)
+
+
+def _whole_file(raw: Raw, file: SourceFile, options: ReadOptions) -> Document:
+    text, repaired = _decode(raw.data.removeprefix(SIGNATURE), options)
+    return Document(id=file.name, text=text, source=file.name, group=file.group, repaired=repaired)
+
+
+def _json_line(raw: Raw, file: SourceFile, options: ReadOptions) -> Document:
+    data = raw.data.removeprefix(SIGNATURE) if raw.line == 1 else raw.data
+    text, repaired = _decode(data, options)
+    record = _load(text)
+    if "\\u" in text:
+        record, mended = _mend(record, options)
+        repaired = repaired or mended
+    return Document(
+        id=_id(record, f"{file.name}:{raw.line}", options),
+        text=_text(record, options),
+        source=file.name,
+        line=raw.line,
+        group=_group(record, file, options),
+        tags=_tags(record, options),
+        repaired=repaired,
+    )
+
+
+def _decode(data: bytes, options: ReadOptions) -> tuple[str, bool]:
+    try:
+        return data.decode("utf-8"), False
+    except UnicodeDecodeError as error:
+        if options.on_bad == "replace":
+            return data.decode("utf-8", errors="replace"), True
+        detail = f"UTF-8 text; byte {error.start} is 0x{data[error.start]:02x}"
+        raise _BadError("invalid_utf8", detail) from None
+
+
+def _load(text: str) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _BadError("invalid_json", f"a JSON object; {error}") from None
+    if not isinstance(record, dict):
+        raise _BadError("not_an_object", f"a JSON object, not {_name_of(record)}")
+    return record
+
+
+def _mend(value: Any, options: ReadOptions) -> tuple[Any, bool]:
+    """Replace lone surrogates in every string of a record, or refuse them."""
+    if isinstance(value, str):
+        if not _SURROGATE.search(value):
+            return value, False
+        if options.on_bad != "replace":
+            raise _BadError("lone_surrogate", "text without lone surrogates (half of a \\ud8xx pair)")
+        return _SURROGATE.sub("\ufffd", value), True
+    if isinstance(value, list):
+        pairs = [_mend(item, options) for item in value]
+        return [item for item, _ in pairs], any(mended for _, mended in pairs)
+    if isinstance(value, dict):
+        keys = [_mend(key, options) for key in value]
+        values = [_mend(item, options) for item in value.values()]
+        mended = any(mended for _, mended in keys + values)
+        return {key: item for (key, _), (item, _) in zip(keys, values, strict=True)}, mended
+    return value, False
+
+
+_MISSING = object()
+
+
+def _find(record: Mapping[str, Any], key: str) -> Any:
+    """The value of a key; ``a.b`` is that key, or ``b`` inside ``a``."""
+    if key in record:
+        return record[key]
+    head, dot, rest = key.partition(".")
+    inner = record.get(head, _MISSING)
+    return _find(inner, rest) if dot and isinstance(inner, dict) else _MISSING
+
+
+def _text(record: Mapping[str, Any], options: ReadOptions) -> str:
+    text = _find(record, options.text_key)
+    if text is _MISSING:
+        keys = ", ".join(map(repr, list(record)[:10])) or "none"
+        raise _BadError("text_missing", f"a key {options.text_key!r}; keys found: {keys}")
+    if not isinstance(text, str):
+        raise _BadError("text_not_text", f"text in {options.text_key!r}, not {_name_of(text)}")
+    return text
+
+
+def _id(record: Mapping[str, Any], place: str, options: ReadOptions) -> str | int:
+    value = _find(record, options.id_key or "id")
+    if options.id_key is None and (value is _MISSING or value is None):
+        return place
+    return _name(value, "id", options.id_key or "id")
+
+
+def _group(record: Mapping[str, Any], file: SourceFile, options: ReadOptions) -> str | int | None:
+    if options.group_key is None:
+        return file.group
+    value = _find(record, options.group_key)
+    if value is _MISSING or value is None:
+        return None
+    return _name(value, "group", options.group_key)
+
+
+def _name(value: Any, what: str, key: str) -> str | int:
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        given = "nothing" if value is _MISSING else _name_of(value)
+        raise _BadError(f"bad_{what}", f"text or a whole number in {key!r}, not {given}")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise _BadError(f"bad_{what}", f"a whole number of 64 bits in {key!r}; write it as text")
+    return value
+
+
+def _tags(record: Mapping[str, Any], options: ReadOptions) -> dict[str, TagValue]:
+    """Scalar values of the tag keys; a mapping gives its own keys; missing ones give none."""
+    tags: dict[str, TagValue] = {}
+    for key in options.tag_keys:
+        value = _find(record, key)
+        if value is _MISSING:
+            continue
+        for name, item in value.items() if isinstance(value, dict) else [(key, value)]:
+            if not isinstance(item, str | int | float | bool | None):
+                raise _BadError("bad_tag", f"text, a number, true, false or null in {name!r}")
+            tags[name] = item
+    return tags
+
+
+def _name_of(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), f"a number ({value})")
