@@ -1,8 +1,9 @@
 """The stream as Parquet files: one row a sequence, a file per stretch of steps.
 
 The files are a function of the recipe and the steps alone. A file starts where the last one
-stopped and ends after ``steps_per_file`` steps, or earlier when the caller closes it at a
-checkpoint; so a run that was killed and goes on from a checkpoint writes the very same bytes.
+stopped and ends at the first step that brings it to ``rows_per_file`` rows, or earlier when the
+caller closes it at a checkpoint; so a run that was killed and goes on from a checkpoint writes the
+very same bytes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ROW_GROUP_POSITIONS = 1 << 20
 """A row group closes at the first batch that fills this many positions: memory stays flat."""
 
 FORMAT = 1
+ZSTD_LEVEL = 1
 _NAME = re.compile(r"steps-(\d+)-(\d+)\.parquet")
 _UNFINISHED = ".unfinished-"
 _ELEMENTS = pa.list_(pa.field("element", pa.int32(), nullable=False))
@@ -48,9 +50,9 @@ class FileRules:
     """Names that stand for the indices in a batch's ``pool``."""
     about: Mapping[str, str]
     """Facts that go into each file's metadata, such as the run's name and the recipe's fingerprint."""
-    steps_per_file: int
+    rows_per_file: int = 8192
+    """Sequences in a file, about: a file holds whole steps."""
     compression: str = "zstd"
-    level: int = 1
 
 
 def files_in(folder: Path) -> list[tuple[int, int, Path]]:
@@ -67,6 +69,7 @@ class ParquetSink:
         self.folder = folder
         self.step = start
         self._stage = ""
+        self._rows = 0
         self._rules = rules
         self._first = start
         self._writer: pq.ParquetWriter | None = None
@@ -91,10 +94,11 @@ class ParquetSink:
             self._open(stage)
         self._pending.append(_table(step, batch, self._rules.pools))
         self._pending_positions += batch["input_ids"].size
+        self._rows += len(batch["input_ids"])
         self.step = step + 1
         if self._pending_positions >= ROW_GROUP_POSITIONS:
             self._flush()
-        if self.step - self._first >= self._rules.steps_per_file:
+        if self._rows >= self._rules.rows_per_file:
             return self.close_file()
         return None
 
@@ -139,6 +143,7 @@ class ParquetSink:
 
     def _open(self, stage: str) -> None:
         self._stage = stage
+        self._rows = 0
         about = {f"recipe.{key}": value for key, value in self._rules.about.items()}
         about |= {
             "recipe.format": str(FORMAT),
@@ -149,7 +154,7 @@ class ParquetSink:
             self._unfinished,
             SCHEMA.with_metadata(about),
             compression=self._rules.compression,
-            compression_level=self._rules.level,
+            compression_level=ZSTD_LEVEL if self._rules.compression == "zstd" else None,
             use_dictionary=[
                 "pool",
                 "input_ids.list.element",

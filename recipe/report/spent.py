@@ -86,7 +86,7 @@ def _stage_table(recipe: Recipe, name: str, pools: Mapping[str, Counts]) -> Tabl
         rows,
         total=("all", "", "", amount(total["owed"]), amount(total["spent"]), "0"),
         caption=(
-            f"at no moment is a pool more than {bound(context, len(drawn)):,} tokens, which is under one context, "
+            f"at no moment is a pool more than {bound(context, len(drawn)):,} tokens (under one context) "
             f"from its share (counted: {recipe.count})"
         ),
     )

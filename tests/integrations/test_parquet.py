@@ -11,7 +11,7 @@ import pytest
 from recipe.errors import RecipeError
 from recipe.integrations.parquet import SCHEMA, FileRules, ParquetSink, files_in
 
-RULES = FileRules(pools=("web", "代码"), about={"run": "trial", "recipe": "f00d"}, steps_per_file=3)
+RULES = FileRules(pools=("web", "代码"), about={"run": "trial", "recipe": "f00d"}, rows_per_file=6)
 
 
 def batch(step: int, rows: int = 2, context: int = 4) -> dict[str, np.ndarray]:
@@ -61,7 +61,7 @@ def test_a_file_says_its_run_its_recipe_and_its_steps(tmp_path):
     assert about[b"recipe.stage"] == b"short"
 
 
-def test_files_end_after_a_fixed_number_of_steps_and_at_checkpoints(tmp_path):
+def test_files_end_after_a_fixed_number_of_rows_and_at_checkpoints(tmp_path):
     write(tmp_path, 0, 9, checkpoints=(4,))
     assert [(first, stop) for first, stop, _ in files_in(tmp_path)] == [(0, 3), (3, 4), (4, 7), (7, 9)]
 
