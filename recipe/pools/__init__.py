@@ -1,1 +1,11 @@
-"""pools"""
+"""Token pools: token files, cards, tables; written once, opened lazily, checked by content."""
+
+from recipe.pools.card import Card, MaxId, extent_units
+from recipe.pools.finding import Finding
+from recipe.pools.opening import open_pool
+from recipe.pools.pool import Pool
+from recipe.pools.table import Row
+from recipe.pools.write import write_pool
+from recipe.pools.writer import PoolWriter
+
+__all__ = ["Card", "Finding", "MaxId", "Pool", "PoolWriter", "Row", "extent_units", "open_pool", "write_pool"]

@@ -1,0 +1,178 @@
+"""Making a whole pool of finished parts: offsets, units, hashes, the document table, the card."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, file_hash
+from recipe.pools.card import ALL, CARD_NAME, NONE, Card, FileRecord, MaxId, card_text, extent_units
+from recipe.pools.megatron import read_index
+from recipe.pools.part import FinishedPart, added, rows_path
+from recipe.pools.settings import PoolSettings
+from recipe.pools.table import open_writer, row_groups
+from recipe.pools.unique import Keys
+from recipe.pools.workplace import write_durably
+
+_INT64 = np.dtype("<i8")
+
+
+def close_pool(
+    folder: Path, settings: PoolSettings, parts: Sequence[FinishedPart], dropped: Mapping[str, Any]
+) -> None:
+    """Write everything a pool has beside its parts, the card last, and remove what only the writing needed.
+
+    Raises:
+        RecipeError: a document id is repeated, or a group's documents are scattered.
+    """
+    units, ids_are_numbers = _write_table(folder, parts)
+    num_documents = sum(part.record.documents for part in parts)
+    files = {
+        "offsets.npy": _write_npy(
+            folder / "offsets.npy", (num_documents + 1,), _INT64, _offsets(folder, parts)
+        ),
+        "hashes.npy": _write_hashes(folder, parts),
+        "documents.parquet": _recorded(folder / "documents.parquet"),
+    }
+    if units is not None:
+        files["units.npy"] = _write_npy(folder / "units.npy", units.shape, _INT64, [units])
+    num_units = num_documents if units is None else len(units) - 1
+    card = _card(settings, parts, num_units, dropped, files, "number" if ids_are_numbers else "table")
+    write_durably(folder / CARD_NAME, card_text(card))
+    for part in parts:
+        rows_path(folder, part.record.name).unlink()
+        (folder / f"{part.record.name}.json").unlink()
+    (folder / "settings.json").unlink()
+
+
+def _card(  # noqa: PLR0913  everything a card says
+    settings: PoolSettings, parts: Sequence[FinishedPart], num_units: int, dropped: Mapping[str, Any],
+    files: Mapping[str, FileRecord], ids: str,
+) -> Card:  # fmt: skip
+    num_documents = sum(part.record.documents for part in parts)
+    num_tokens = sum(part.record.tokens for part in parts)
+    body_tokens = sum(part.body_tokens for part in parts)
+    histograms = [np.array(part.length_histogram, dtype=np.int64) for part in parts]
+    return Card(
+        vocab_size=settings.vocab_size,
+        token_dtype=settings.token_dtype.name,
+        bos=settings.bos,
+        eos=settings.eos,
+        bos_stored=ALL if settings.has_bos else NONE,
+        eos_stored=ALL if settings.has_eos else NONE,
+        tokenizer=settings.tokenizer,
+        tokenizer_name=settings.tokenizer_name,
+        num_documents=num_documents,
+        num_units=num_units,
+        body_tokens=body_tokens,
+        special_tokens=num_tokens - body_tokens,
+        counted="exact",
+        max_document_tokens=max((part.max_document_tokens for part in parts), default=0),
+        length_histogram=tuple(reduce(added, histograms, np.zeros(0, dtype=np.int64)).tolist()),
+        max_id=_max_id(parts),
+        extent_units=extent_units(num_tokens, num_units),
+        block_bytes=BLOCK_BYTES,
+        shuffled=settings.shuffled,
+        seed=settings.seed,
+        ids=ids,
+        dropped=dict(dropped),
+        source=settings.source,
+        parts=tuple(part.record for part in parts),
+        files=files,
+    )
+
+
+def _max_id(parts: Sequence[FinishedPart]) -> MaxId | None:
+    most = max(parts, key=lambda part: part.max_id, default=None)
+    if most is None or most.max_id < 0:
+        return None
+    return MaxId(id=most.max_id, part=f"{most.record.name}.bin", position=most.max_id_position)
+
+
+def _offsets(folder: Path, parts: Sequence[FinishedPart]) -> Iterator[NDArray[np.int64]]:
+    base = 0
+    yield np.zeros(1, dtype=np.int64)
+    for part in parts:
+        yield base + np.cumsum(read_index(folder / f"{part.record.name}.idx").lengths(), dtype=np.int64)
+        base += part.record.tokens
+
+
+def _write_hashes(folder: Path, parts: Sequence[FinishedPart]) -> FileRecord:
+    digests = bytes.fromhex("".join(block for part in parts for block in part.blocks))
+    blocks = np.frombuffer(digests, dtype=np.uint8).reshape(-1, DIGEST_BYTES)
+    return _write_npy(folder / "hashes.npy", blocks.shape, blocks.dtype, [blocks])
+
+
+def _write_npy(
+    path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], pieces: Iterable[NDArray[Any]]
+) -> FileRecord:
+    """A .npy file written piece by piece and hashed on the way."""
+    digest = hashlib.blake2b(digest_size=32)
+    header = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with path.open("w+b") as file:
+        npy_format.write_array_header_1_0(file, header)
+        file.seek(0)
+        digest.update(file.read())
+        for piece in pieces:
+            data = np.ascontiguousarray(piece, dtype=dtype).tobytes()
+            digest.update(data)
+            file.write(data)
+        return FileRecord(bytes=file.tell(), hash=digest.hexdigest())
+
+
+def _recorded(path: Path) -> FileRecord:
+    return FileRecord(bytes=path.stat().st_size, hash=file_hash(path))
+
+
+def _write_table(folder: Path, parts: Sequence[FinishedPart]) -> tuple[NDArray[np.int64] | None, bool]:
+    """The table of all parts; first documents of the units, and whether ids are the numbers 0..n-1."""
+    ids, groups = Keys("id"), Keys("group")
+    starts: list[NDArray[np.int64]] = []
+    grouped, are_numbers, number = False, True, 0
+    before: pa.Table | None = None
+    with open_writer(folder / "documents.parquet") as writer:
+        for rows in _rows(folder, parts):
+            writer.write_table(rows, row_group_size=rows.num_rows)
+            begins = _unit_begins(rows, before)
+            starts.append(number + np.flatnonzero(begins))
+            grouped |= rows["group_int"].null_count + rows["group_str"].null_count < 2 * rows.num_rows
+            are_numbers = are_numbers and _counts_up(rows["id_int"], number)
+            ids.take(rows, np.ones(rows.num_rows, dtype=np.bool_))
+            groups.take(rows, begins)
+            before = rows.slice(rows.num_rows - 1)
+            number += rows.num_rows
+    if not are_numbers:
+        ids.check(folder, lambda: _rows(folder, parts))
+    if not grouped:
+        return None, are_numbers
+    groups.check(folder, lambda: _rows(folder, parts))
+    return np.concatenate([*starts, np.array([number])]), are_numbers
+
+
+def _rows(folder: Path, parts: Sequence[FinishedPart]) -> Iterator[pa.Table]:
+    for part in parts:
+        yield from row_groups(rows_path(folder, part.record.name))
+
+
+def _unit_begins(rows: pa.Table, before: pa.Table | None) -> NDArray[np.bool_]:
+    """bool[rows]: whether the document begins a unit: no group, or another than the document before."""
+    joined = pa.concat_tables([rows.slice(0, 0) if before is None else before, rows])
+    same = np.zeros(joined.num_rows, dtype=np.bool_)
+    for name in ("group_int", "group_str"):
+        column = joined[name].combine_chunks()
+        equal = pc.fill_null(pc.equal(column.slice(1), column.slice(0, len(column) - 1)), False)
+        same[1:] |= np.asarray(equal.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return ~same[joined.num_rows - rows.num_rows :]
+
+
+def _counts_up(ids: pa.ChunkedArray, number: int) -> bool:
+    return ids.null_count == 0 and bool(np.array_equal(ids.to_numpy(), np.arange(number, number + len(ids))))

@@ -1,0 +1,215 @@
+"""Megatron pairs as a pool: nothing is copied or converted, boundaries come from the index."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.errors import RecipeError
+from recipe.pools.blocks import BLOCK_BYTES
+from recipe.pools.card import NONE, SOME, Card, PartRecord, content_hash, extent_units
+from recipe.pools.mapped import cannot_open
+from recipe.pools.megatron import Index, read_index
+from recipe.pools.pool import Layout, Pool
+
+_WHOLE_BYTES = 1 << 20
+_SAMPLE_BYTES = 4096
+_SAMPLES = 256
+_EXACT_DOCUMENTS = 1 << 20
+_SAMPLED_DOCUMENTS = 1 << 16
+
+
+def find_pairs(place: Path) -> list[Path]:
+    """The ``.idx`` files that a prefix, folder or pattern means, in sorted order of their paths."""
+    if place.is_dir():
+        _refuse_other_pools(place)
+        found = list(place.rglob("*.idx"))
+        _refuse_lone_tokens(place, found)
+    elif place.suffix in (".bin", ".idx") and place.is_file():
+        found = [place.with_suffix(".idx")]
+    elif (index := place.with_name(place.name + ".idx")).is_file():
+        found = [index]
+    elif glob.has_magic(str(place)):
+        plain = next(parent for parent in place.parents if not glob.has_magic(str(parent)))
+        pattern = str(place.relative_to(plain))
+        found = [path.with_suffix(".idx") for path in plain.glob(pattern) if path.suffix in (".bin", ".idx")]
+        found += plain.glob(pattern + ".idx")
+    else:
+        found = []
+    return sorted(set(found), key=lambda path: path.parts)
+
+
+def open_pairs(
+    path: Path, pairs: Sequence[Path], *, eos: int | None, bos: int | None, reopen: Callable[..., Pool]
+) -> Layout:
+    """The layout of pairs read as one pool.
+
+    Raises:
+        RecipeError: an index is damaged, or the pairs hold tokens of different types.
+    """
+    indices = [read_index(pair) for pair in pairs]
+    if other := [index for index in indices if index.dtype != indices[0].dtype]:
+        raise RecipeError.single(
+            str(path), str(other[0].path), given=f"tokens of type {other[0].dtype}",
+            expected=f"{indices[0].dtype}, as in {indices[0].path}",
+            fix="name the pairs of each type as a pool of their own, or write them again with one type",
+        )  # fmt: skip
+    folder = path if path.is_dir() else _common_folder(pairs)
+    part_documents = np.cumsum([0, *(index.num_documents for index in indices)], dtype=np.int64)
+    part_offsets = np.cumsum([0, *(index.num_tokens for index in indices)], dtype=np.int64)
+    num_documents, num_tokens = int(part_documents[-1]), int(part_offsets[-1])
+    fingerprint, hashes = _fingerprint(indices)
+    return Layout(
+        fingerprint=fingerprint,
+        token_dtype=indices[0].dtype,
+        folder=folder,
+        part_names=tuple(pair.relative_to(folder).with_suffix("").as_posix() for pair in pairs),
+        part_documents=part_documents,
+        part_offsets=part_offsets,
+        num_units=num_documents,
+        extent_units=extent_units(num_tokens, num_documents),
+        bos=bos,
+        eos=eos,
+        bos_stored=NONE if bos is None else SOME,
+        eos_stored=NONE if eos is None else SOME,
+        load_card=_card_loader(indices, hashes),
+        load_offsets=lambda: _joined_offsets(indices, part_offsets),
+        load_units=None,
+        table=None,
+        reopen=reopen,
+        declared=(eos, bos),
+    )
+
+
+def _joined_offsets(indices: Sequence[Index], part_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    pieces = [index.offsets()[:-1] + start for index, start in zip(indices, part_offsets[:-1], strict=True)]
+    return np.concatenate([*pieces, part_offsets[-1:]])
+
+
+def _card_loader(indices: Sequence[Index], hashes: Sequence[tuple[str, str]]) -> Callable[[Pool], Card]:
+    def load(pool: Pool) -> Card:
+        lengths, special = _body_lengths(pool)
+        exact = pool.num_documents <= _EXACT_DOCUMENTS or special == 0
+        histogram = np.bincount(np.frexp(lengths.astype(np.float64))[1])
+        layout = pool.layout
+        return Card(
+            vocab_size=None,
+            token_dtype=pool.token_dtype.name,
+            bos=layout.bos,
+            eos=layout.eos,
+            bos_stored=layout.bos_stored,
+            eos_stored=layout.eos_stored,
+            tokenizer=None,
+            tokenizer_name=None,
+            num_documents=pool.num_documents,
+            num_units=pool.num_units,
+            body_tokens=pool.num_tokens - special,
+            special_tokens=special,
+            counted="exact" if exact else "sampled",
+            max_document_tokens=int(lengths.max(initial=0)),
+            length_histogram=tuple(histogram.tolist()),
+            max_id=None,
+            extent_units=pool.extent_units,
+            block_bytes=BLOCK_BYTES,
+            shuffled=False,
+            seed=None,
+            ids="number",
+            dropped={},
+            source={"megatron": len(indices)},
+            parts=tuple(_part_record(*part) for part in zip(layout.part_names, indices, hashes, strict=True)),
+        )
+
+    return load
+
+
+def _part_record(name: str, index: Index, hashes: tuple[str, str]) -> PartRecord:
+    return PartRecord(
+        name=name,
+        documents=index.num_documents,
+        tokens=index.num_tokens,
+        bytes=index.num_tokens * index.dtype.itemsize,
+        hash=hashes[0],
+        index_bytes=index.path.stat().st_size,
+        index_hash=hashes[1],
+        rows_hash="",
+    )
+
+
+def _body_lengths(pool: Pool) -> tuple[NDArray[np.int64], int]:
+    """Body tokens of each document and stored marks in all; marks of large pools come from a sample."""
+    lengths = np.diff(pool.offsets)
+    if pool.layout.bos is None and pool.layout.eos is None:
+        return lengths, 0
+    if pool.num_documents <= _EXACT_DOCUMENTS:
+        has_bos, has_eos = pool.stored_marks(np.arange(pool.num_documents))
+        marks = has_bos.astype(np.int64) + has_eos
+        return lengths - marks, int(marks.sum())
+    sample = np.arange(_SAMPLED_DOCUMENTS) * pool.num_documents // _SAMPLED_DOCUMENTS
+    found = sum(int(marks.sum()) for marks in pool.stored_marks(sample))
+    return lengths, found * pool.num_documents // _SAMPLED_DOCUMENTS
+
+
+def _fingerprint(indices: Sequence[Index]) -> tuple[str, list[tuple[str, str]]]:
+    """Hash of sizes, types and contents: whole small files, evenly spaced samples of large ones."""
+    samples = max(2, _SAMPLES // len(indices))
+    hashes = [
+        (_sampled_hash(index.path.with_suffix(".bin"), samples), _sampled_hash(index.path, samples))
+        for index in indices
+    ]
+    identity = [
+        [index.dtype.name, index.num_documents, index.num_tokens, *pair]
+        for index, pair in zip(indices, hashes, strict=True)
+    ]
+    return content_hash(["megatron", identity]), hashes
+
+
+def _sampled_hash(path: Path, samples: int) -> str:
+    """Hash of a file's size and of its contents, or of ``samples`` places from its start to its end."""
+    digest = hashlib.blake2b(digest_size=32)
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            digest.update(size.to_bytes(8, "little"))
+            if size <= _WHOLE_BYTES:
+                file.seek(0)
+                digest.update(file.read())
+                return digest.hexdigest()
+            for index in range(samples):
+                file.seek(index * (size - _SAMPLE_BYTES) // (samples - 1))
+                digest.update(file.read(_SAMPLE_BYTES))
+    except OSError as error:
+        raise cannot_open(path, error) from error
+    return digest.hexdigest()
+
+
+def _common_folder(pairs: Sequence[Path]) -> Path:
+    folder = pairs[0].parent
+    while not all(pair.is_relative_to(folder) for pair in pairs):
+        folder = folder.parent
+    return folder
+
+
+def _refuse_other_pools(place: Path) -> None:
+    inner = sorted(card.parent for card in place.rglob("card.json"))
+    if inner:
+        raise RecipeError.single(
+            str(place), str(place), given=f"a folder that holds the pool {inner[0].relative_to(place)}",
+            expected="one pool", fix=f"name the pool itself: {inner[0]}",
+        )  # fmt: skip
+
+
+def _refuse_lone_tokens(place: Path, found: Sequence[Path]) -> None:
+    """A token file without its index would be missing from the pool without a word."""
+    known = set(found)
+    for path in sorted(place.rglob("*.bin")):
+        if path.with_suffix(".idx") not in known:
+            raise RecipeError.single(
+                str(place), str(path), given="a token file without its .idx",
+                expected="pairs of .bin and .idx",
+                fix="add the index, or move the file out of the folder",
+            )  # fmt: skip

@@ -1,0 +1,95 @@
+"""Arrays that live in files: mapped read-only, without copying, safe for threads and forks."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from recipe.errors import RecipeError
+
+_WANTED_OPEN_FILES = 65_536
+_MAP_OPTIONS: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+_limit_raised = False
+
+
+def map_array(path: Path, dtype: np.dtype[Any], count: int, *, start_byte: int = 0) -> NDArray[Any]:
+    """``count`` numbers of a file from ``start_byte`` on, as a read-only array over the file's pages.
+
+    Raises:
+        RecipeError: the file is missing, too short, or cannot be mapped.
+    """
+    needed = start_byte + count * dtype.itemsize
+    try:
+        if count == 0:
+            return np.frombuffer(b"", dtype=dtype)
+        with path.open("rb") as file:
+            if (size := path.stat().st_size) < needed:
+                raise too_short(path, size, needed)
+            _allow_many_files()
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_MAP_OPTIONS)
+    except OSError as error:
+        raise cannot_open(path, error) from error
+    return np.frombuffer(pages, dtype=dtype, count=count, offset=start_byte)
+
+
+def map_npy(path: Path, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The one-dimensional array of a ``.npy`` file, whose length and type are known beforehand."""
+    try:
+        with path.open("rb") as file:
+            if npy_format.read_magic(file) != (1, 0):
+                raise ValueError("its .npy version is not 1.0")
+            shape, fortran, found = npy_format.read_array_header_1_0(file)
+            start = file.tell()
+    except OSError as error:
+        raise cannot_open(path, error) from error
+    except ValueError as error:
+        raise _wrong(path, f"not a .npy file ({error})", "a .npy file") from error
+    if (shape, found) != ((count,), dtype) or fortran:
+        raise _wrong(path, f"{found}{list(shape)}", f"{dtype}[{count}]")
+    return map_array(path, dtype, count, start_byte=start)
+
+
+def too_short(path: Path, size: int, needed: int) -> RecipeError:
+    """The error for a file that has lost its end."""
+    given = "an empty file (0 bytes)" if size == 0 else f"{size} bytes"
+    return _wrong(path, given, f"{needed} bytes")
+
+
+def cannot_open(path: Path, error: OSError) -> RecipeError:
+    """The error for a file that the system does not open."""
+    if error.errno == errno.EMFILE:
+        return RecipeError.single(
+            str(path.parent), str(path), given="too many open files", expected="a free file descriptor",
+            fix="raise the limit of open files (ulimit -n), or store the pool in fewer, larger parts",
+        )  # fmt: skip
+    return _wrong(path, error.strerror or str(error), "a readable file")
+
+
+def _wrong(path: Path, given: str, expected: str) -> RecipeError:
+    return RecipeError.single(
+        str(path.parent), str(path), given=given, expected=expected,
+        fix="copy the file again from where it is whole, or prepare the pool again",
+    )  # fmt: skip
+
+
+def _allow_many_files() -> None:
+    """Before Python 3.13 a mapping keeps a descriptor: lift the soft limit, once, so that parts fit."""
+    global _limit_raised
+    if _limit_raised or _MAP_OPTIONS:
+        return
+    _limit_raised = True
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _WANTED_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _WANTED_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,161 @@
+"""Opening pools: own folders by their card, Megatron pairs as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.errors import Problem, RecipeError
+from recipe.pools.card import CARD_NAME, Card, read_card
+from recipe.pools.imported import find_pairs, open_pairs
+from recipe.pools.mapped import map_npy
+from recipe.pools.pool import Layout, Pool
+from recipe.pools.workplace import unfinished_folder
+
+_INT64 = np.dtype("<i8")
+_OWN_FILES = ("offsets.npy", "hashes.npy", "documents.parquet", "part-00000.bin")
+
+
+def open_pool(path: Path | str, name: str, *, eos: int | None = None, bos: int | None = None) -> Pool:
+    """The pool at ``path``, under the name the recipe gives it.
+
+    Own folders: only the card is read, and the sizes of the files it names are compared with it.
+    Anything else is a set of Megatron pairs: a prefix, a folder (and its sub-folders) or a
+    pattern, taken in sorted order.
+
+    Args:
+        path: folder, prefix (``…/part`` for ``part.bin`` and ``part.idx``) or pattern.
+        name: of the pool in the recipe.
+        eos: end mark to recognise in imported pairs; own pools state theirs.
+        bos: begin mark, likewise.
+
+    Raises:
+        RecipeError: missing, unfinished, cut short, changed, or of an unknown format.
+    """
+    place = Path(path)
+    if (place / CARD_NAME).is_file() and not (place / "settings.json").exists():
+        return _open_own(place, name, eos, bos)
+    if place.is_dir() and any((place / file).exists() for file in _OWN_FILES):
+        raise _missing(
+            place, name, "a pool folder without its card: it was never finished, or copied in part"
+        )
+    if pairs := find_pairs(place):
+        layout = open_pairs(place, pairs, eos=eos, bos=bos, reopen=reopen_pool)
+        return Pool(name, place, layout)
+    if unfinished_folder(place).is_dir():
+        raise _missing(place, name, "a pool that is still being written, or whose writing was interrupted")
+    given = "a folder without token files" if place.is_dir() else "no pool"
+    raise _missing(place, name, given)
+
+
+def reopen_pool(path: Path, name: str, declared: tuple[int | None, int | None], fingerprint: str) -> Pool:
+    """The pool that was pickled, on the other side.
+
+    Raises:
+        RecipeError: another pool is there now.
+    """
+    pool = open_pool(path, name, eos=declared[0], bos=declared[1])
+    if pool.fingerprint != fingerprint:
+        raise RecipeError.single(
+            f"pool {name}", str(path), given=f"a pool with fingerprint {pool.fingerprint}",
+            expected=fingerprint, fix="put the pool back that was opened before",
+        )  # fmt: skip
+    return pool
+
+
+def _open_own(path: Path, name: str, eos: int | None, bos: int | None) -> Pool:
+    card = read_card(path)
+    _check_marks(path, name, card, eos, bos)
+    _check_sizes(path, card)
+    documents = np.cumsum([0, *(part.documents for part in card.parts)], dtype=np.int64)
+    offsets = np.cumsum([0, *(part.tokens for part in card.parts)], dtype=np.int64)
+
+    def load_offsets() -> NDArray[np.int64]:
+        return _bounded(
+            path / "offsets.npy", map_npy(path / "offsets.npy", card.num_documents + 1, _INT64), offsets[-1]
+        )
+
+    def load_units() -> NDArray[np.int64]:
+        return _bounded(
+            path / "units.npy", map_npy(path / "units.npy", card.num_units + 1, _INT64), documents[-1]
+        )
+
+    layout = Layout(
+        fingerprint=card.fingerprint,
+        token_dtype=np.dtype(card.token_dtype).newbyteorder("<"),
+        folder=path,
+        part_names=tuple(part.name for part in card.parts),
+        part_documents=documents,
+        part_offsets=offsets,
+        num_units=card.num_units,
+        extent_units=card.extent_units,
+        bos=card.bos,
+        eos=card.eos,
+        bos_stored=card.bos_stored,
+        eos_stored=card.eos_stored,
+        load_card=lambda _pool: card,
+        load_offsets=load_offsets,
+        load_units=load_units if "units.npy" in card.files else None,
+        table=path / "documents.parquet",
+        reopen=reopen_pool,
+        declared=(eos, bos),
+    )
+    return Pool(name, path, layout)
+
+
+def _check_marks(path: Path, name: str, card: Card, eos: int | None, bos: int | None) -> None:
+    """Marks a recipe declares for an own pool must be the card's."""
+    problems = [
+        Problem(
+            f"pools.{name}.{mark}", str(given), f"{stated}, as the card of {path} says",
+            f"leave {mark} out: only imported pairs need it",
+        )
+        for mark, given, stated in (("eos", eos, card.eos), ("bos", bos, card.bos))
+        if given is not None and given != stated
+    ]  # fmt: skip
+    if problems:
+        raise RecipeError(f"pool {name}", problems)
+
+
+def _check_sizes(path: Path, card: Card) -> None:
+    """Every file the card names is there in full; files are looked at, not opened."""
+    sizes = {name: record.bytes for name, record in card.files.items()}
+    sizes |= {f"{part.name}.bin": part.bytes for part in card.parts}
+    sizes |= {f"{part.name}.idx": part.index_bytes for part in card.parts}
+    problems: list[Problem] = []
+    for file, expected in sizes.items():
+        try:
+            found: int | None = (path / file).stat().st_size
+        except OSError:
+            found = None
+        if found is None:
+            given = "no file"
+        elif found != expected:
+            given = f"{found} bytes" if found else "an empty file (0 bytes)"
+        else:
+            continue
+        fix = "copy the file again from where it is whole, or prepare the pool again"
+        problems.append(Problem(str(path / file), given, f"{expected} bytes, as its card says", fix))
+    if problems:
+        raise RecipeError(str(path), problems)
+
+
+def _bounded(path: Path, array: NDArray[np.int64], last: int) -> NDArray[np.int64]:
+    """The array itself, if it runs from 0 to ``last``."""
+    if (array[0], array[-1]) != (0, last):
+        raise RecipeError.single(
+            str(path.parent), str(path), given=f"numbers from {array[0]} to {array[-1]}",
+            expected=f"from 0 to {last}, as its card says",
+            fix="copy the file again, or prepare the pool again",
+        )  # fmt: skip
+    return array
+
+
+def _missing(path: Path, name: str, given: str) -> RecipeError:
+    return RecipeError.single(
+        f"pool {name}", str(path), given=given,
+        expected="a folder with a card.json, or Megatron .bin and .idx pairs",
+        fix="prepare it (recipe prepare), or correct the pool's path",
+    )  # fmt: skip

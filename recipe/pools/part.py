@@ -1,0 +1,189 @@
+"""One part while it is written: tokens, index, rows and hashes go out together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recipe.pools.blocks import BlockHasher, block_digest, file_hash, raw_bytes, root_hash
+from recipe.pools.card import PartRecord, canonical_json
+from recipe.pools.megatron import write_index
+from recipe.pools.settings import PoolSettings
+from recipe.pools.table import ROW_GROUP, SCHEMA, open_writer
+from recipe.pools.workplace import sync
+
+
+@dataclass
+class Batch:
+    """Documents whose tokens lie one after another in a stage, with what the table says of them."""
+
+    ids: list[int | str] = field(default_factory=list)
+    groups: list[int | str | None] = field(default_factory=list)
+    tags: list[str | None] = field(default_factory=list)
+    sources: list[str | None] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    """Stored tokens, marks included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedPart:
+    """What the card and the closing need of a part; kept as JSON beside it until the pool is whole."""
+
+    record: PartRecord
+    body_tokens: int
+    max_document_tokens: int
+    length_histogram: tuple[int, ...]
+    max_id: int
+    """-1 in a part without tokens."""
+    max_id_position: int
+    blocks: tuple[str, ...]
+    """Hashes of its blocks, hexadecimal."""
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Files of the part while the pool is written."""
+        return tuple(f"{self.record.name}.{ending}" for ending in ("bin", "idx", "rows", "json"))
+
+    def to_json(self) -> bytes:
+        """The bytes of its file."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain["record"] = {f.name: getattr(self.record, f.name) for f in fields(self.record)}
+        return canonical_json(plain)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> FinishedPart:
+        """The part that ``to_json`` wrote."""
+        plain: dict[str, Any] = json.loads(data)
+        plain["record"] = PartRecord(**plain["record"])
+        for name in ("length_histogram", "blocks"):
+            plain[name] = tuple(plain[name])
+        return cls(**plain)
+
+
+def histogram(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Documents by bits of their length: [0] of length 0, [k] of 2**(k-1) .. 2**k - 1.
+
+    >>> histogram(np.array([0, 1, 2, 3, 4])).tolist()
+    [1, 1, 2, 1]
+    """
+    return np.bincount(np.frexp(lengths.astype(np.float64))[1]).astype(np.int64)
+
+
+def added(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sum of two histograms of any sizes."""
+    total = np.zeros(max(len(first), len(second)), dtype=np.int64)
+    total[: len(first)] += first
+    total[: len(second)] += second
+    return total
+
+
+def rows_path(folder: Path, name: str) -> Path:
+    """Rows of a part's documents, until the pool's table is made of them."""
+    return folder / f"{name}.rows"
+
+
+class PartWriter:
+    """Appends batches to a part's files."""
+
+    def __init__(self, folder: Path, number: int, settings: PoolSettings) -> None:
+        """Begin part ``number``."""
+        self.name = f"part-{number:05d}"
+        self._folder, self._number, self._dtype = folder, number, settings.token_dtype
+        self._marks = (settings.has_bos, settings.has_eos)
+        self._file = (folder / f"{self.name}.bin").open("wb")
+        self._rows = open_writer(rows_path(folder, self.name))
+        self._blocks = BlockHasher()
+        self._rows_hash = hashlib.blake2b(digest_size=32)
+        self._lengths: list[NDArray[np.int64]] = []
+        self._histogram = np.zeros(0, dtype=np.int64)
+        self._tokens = self._body_tokens = self._longest = 0
+        self._max_id, self._max_id_position = -1, 0
+
+    def append(self, stored: NDArray[np.int64], batch: Batch) -> None:
+        """Write documents; ``stored`` holds their tokens with marks, already known to be in range."""
+        lengths = np.array(batch.lengths, dtype=np.int64)
+        bodies = lengths - sum(self._marks)
+        if len(stored) and (most := int(stored.max())) > self._max_id:
+            self._max_id, self._max_id_position = most, self._tokens + int(stored.argmax())
+        wide = stored.astype("<i4")
+        data = raw_bytes(np.ascontiguousarray(wide, dtype=self._dtype))
+        self._file.write(data)
+        self._blocks.update(data)
+        self._write_rows(batch, bodies, _document_hashes(wide, lengths, self._marks))
+        self._lengths.append(lengths)
+        self._histogram = added(self._histogram, histogram(bodies))
+        self._tokens += len(stored)
+        self._body_tokens += int(bodies.sum())
+        self._longest = max(self._longest, int(bodies.max(initial=0)))
+
+    def finish(self) -> FinishedPart:
+        """Write the index and bring everything to the disk."""
+        lengths = np.concatenate([*self._lengths, np.zeros(0, dtype=np.int64)])
+        index = self._folder / f"{self.name}.idx"
+        with index.open("wb") as file:
+            write_index(file, lengths, self._dtype)
+        self.close()
+        for path in (index, self._folder / f"{self.name}.bin", rows_path(self._folder, self.name)):
+            sync(path)
+        digests = self._blocks.digests()
+        return FinishedPart(
+            record=PartRecord(
+                name=self.name,
+                documents=len(lengths),
+                tokens=self._tokens,
+                bytes=self._tokens * self._dtype.itemsize,
+                hash=root_hash(digests),
+                index_bytes=index.stat().st_size,
+                index_hash=file_hash(index),
+                rows_hash=self._rows_hash.hexdigest(),
+            ),
+            body_tokens=self._body_tokens,
+            max_document_tokens=self._longest,
+            length_histogram=tuple(self._histogram.tolist()),
+            max_id=self._max_id,
+            max_id_position=self._max_id_position,
+            blocks=tuple(digest.hex() for digest in digests),
+        )
+
+    def close(self) -> None:
+        """Close the files, finished or not."""
+        self._file.close()
+        self._rows.close()
+
+    def _write_rows(self, batch: Batch, bodies: NDArray[np.int64], hashes: list[bytes]) -> None:
+        rows = list(zip(batch.ids, batch.groups, batch.tags, batch.sources, strict=True))
+        # rows joined by commas: the hash does not depend on where batches end
+        self._rows_hash.update(canonical_json(rows)[1:-1] + b",")
+        columns: Mapping[str, Any] = {
+            "id_int": [None if isinstance(key, str) else key for key in batch.ids],
+            "id_str": [key if isinstance(key, str) else None for key in batch.ids],
+            "part": np.full(len(rows), self._number, dtype=np.int32),
+            "tokens": bodies.astype(np.int32),
+            "group_int": [None if isinstance(key, str) else key for key in batch.groups],
+            "group_str": [key if isinstance(key, str) else None for key in batch.groups],
+            "tags": batch.tags,
+            "source": batch.sources,
+            "content_hash": hashes,
+        }
+        arrays = [pa.array(columns[column.name], type=column.type) for column in SCHEMA]
+        self._rows.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), row_group_size=ROW_GROUP)
+
+
+def _document_hashes(
+    wide: NDArray[np.int32], lengths: NDArray[np.int64], marks: tuple[bool, bool]
+) -> list[bytes]:
+    stops = np.cumsum(lengths)
+    starts = (4 * (stops - lengths + marks[0])).tolist()
+    data = raw_bytes(wide)
+    return [
+        block_digest(data[start:stop])
+        for start, stop in zip(starts, (4 * (stops - marks[1])).tolist(), strict=True)
+    ]

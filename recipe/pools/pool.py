@@ -1,0 +1,305 @@
+"""A pool: a named, read-only set of tokenised documents, opened lazily."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.errors import Problem, RecipeError
+from recipe.pools.blocks import document_hash
+from recipe.pools.card import ALL, NONE, Card, MaxId
+from recipe.pools.mapped import map_array
+from recipe.pools.table import SCHEMA, DocumentTable, Row, either, rows_from
+
+_SCAN_TOKENS = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where a pool's contents lie and how to get at them; what an opener hands to ``Pool``."""
+
+    fingerprint: str
+    token_dtype: np.dtype[Any]
+    folder: Path
+    part_names: tuple[str, ...]
+    """Files of the folder, without their endings."""
+    part_documents: NDArray[np.int64]
+    part_offsets: NDArray[np.int64]
+    num_units: int
+    extent_units: int
+    bos: int | None
+    eos: int | None
+    bos_stored: str
+    eos_stored: str
+    load_card: Callable[[Pool], Card]
+    load_offsets: Callable[[], NDArray[np.int64]]
+    load_units: Callable[[], NDArray[np.int64]] | None
+    table: Path | None
+    reopen: Callable[..., Pool]
+    declared: tuple[int | None, int | None]
+    """The eos and bos the opener was given; ``reopen`` gets them again."""
+
+    def part_path(self, index: int) -> Path:
+        """Token file of a part."""
+        return self.folder / f"{self.part_names[index]}.bin"
+
+
+class Pool:
+    """Documents of one pool, by number; files are opened when something in them is asked for.
+
+    Safe to share between threads and to use after a fork; pickling reopens it by its path.
+    """
+
+    def __init__(self, name: str, path: Path, layout: Layout) -> None:
+        """Made by ``open_pool``."""
+        self.name = name
+        """Name in the recipe; order and shuffle are keyed on it."""
+        self.path = path
+        self.fingerprint = layout.fingerprint
+        """Content hash: tokens, boundaries, documents, marks."""
+        self.token_dtype = layout.token_dtype
+        self.num_units = layout.num_units
+        self.extent_units = layout.extent_units
+        self.part_documents = layout.part_documents
+        """int64[num_parts + 1]: first document of each part."""
+        self.part_offsets = layout.part_offsets
+        """int64[num_parts + 1]: first token of each part."""
+        self.layout = layout
+        self._parts: list[NDArray[Any] | None] = [None] * len(layout.part_names)
+        self._offsets: NDArray[np.int64] | None = None
+        self._units: NDArray[np.int64] | None = None
+        self._card: Card | None = None
+        self._table: DocumentTable | None = None
+
+    @property
+    def num_documents(self) -> int:
+        """Documents in the pool."""
+        return int(self.part_documents[-1])
+
+    @property
+    def num_parts(self) -> int:
+        """Token files of the pool."""
+        return len(self._parts)
+
+    @property
+    def num_tokens(self) -> int:
+        """Stored tokens, marks included."""
+        return int(self.part_offsets[-1])
+
+    @property
+    def stock(self) -> int:
+        """Body tokens: what one epoch can serve."""
+        return self.card.body_tokens
+
+    @property
+    def card(self) -> Card:
+        """What the pool says of itself; of an imported pool, what its index and a look at its marks say."""
+        if self._card is None:
+            self._card = self.layout.load_card(self)
+        return self._card
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """int64[num_documents + 1]: first stored token of each document over all parts, then their number."""
+        if self._offsets is None:
+            self._offsets = self.layout.load_offsets()
+        return self._offsets
+
+    @property
+    def units(self) -> NDArray[np.int64] | None:
+        """int64[num_units + 1]: first document of each unit; None when each document is a unit."""
+        if self._units is None and self.layout.load_units is not None:
+            self._units = self.layout.load_units()
+        return self._units
+
+    def part(self, index: int) -> NDArray[Any]:
+        """Stored tokens of one part, mapped; token k of the pool is ``part(i)[k - part_offsets[i]]``."""
+        tokens = self._parts[index]
+        if tokens is None:
+            # two threads may both map the part; either map serves
+            count = int(self.part_offsets[index + 1] - self.part_offsets[index])
+            tokens = map_array(self.layout.part_path(index), self.token_dtype, count)
+            self._parts[index] = tokens
+        return tokens
+
+    def tokens(self, document: int) -> NDArray[Any]:
+        """Body tokens of one document, stored marks left out."""
+        (has_bos,), (has_eos,) = self.stored_marks(self._numbers([document]))
+        start, stop = self.offsets[document : document + 2].tolist()
+        index = self._part_of(document)
+        base = int(self.part_offsets[index])
+        return self.part(index)[start - base + int(has_bos) : stop - base - int(has_eos)]
+
+    def stored_marks(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which documents begin with a stored BOS and which end with a stored EOS.
+
+        Constant where the card says so; else looked up, one token a document. A document of a
+        single token that is both marks is an EOS.
+        """
+        count, layout = len(documents), self.layout
+        if layout.bos_stored in (ALL, NONE) and layout.eos_stored in (ALL, NONE):
+            return np.full(count, layout.bos_stored == ALL), np.full(count, layout.eos_stored == ALL)
+        starts, stops = self.offsets[documents], self.offsets[documents + 1]
+        has_eos = self._token_is(layout.eos, stops - 1, stops > starts)
+        has_bos = self._token_is(layout.bos, starts, stops - has_eos > starts)
+        return has_bos, has_eos
+
+    def ids(self, documents: Sequence[int] | NDArray[np.int64]) -> list[int | str]:
+        """Ids of the documents, whole numbers and texts as they were given."""
+        numbers = self._numbers(documents)
+        if self._ids_are_numbers():
+            return list(numbers.tolist())
+        return either(self._rows_table().read(numbers, ("id_int", "id_str")), "id")
+
+    def rows(self, documents: Sequence[int] | NDArray[np.int64]) -> list[Row]:
+        """Rows of the document table, in the order given."""
+        numbers = self._numbers(documents)
+        names = self.layout.part_names
+        if self.layout.table is None:
+            return [self._imported_row(number, names) for number in numbers.tolist()]
+        return rows_from(self._rows_table().read(numbers, SCHEMA.names), numbers.tolist(), names)
+
+    def find(self, id: int | str) -> int:
+        """Number of the document with this id.
+
+        Raises:
+            RecipeError: the pool has no such document.
+        """
+        if self._ids_are_numbers():
+            found = id if isinstance(id, int) and 0 <= id < self.num_documents else None
+        else:
+            found = self._rows_table().find(id)
+        if found is None:
+            raise RecipeError.single(
+                f"pool {self.name}", str(self.path), given=f"document id {id!r}",
+                expected=f"the id of one of its {self.num_documents} documents",
+                fix="check the spelling, and whether it is a number or a text",
+            )  # fmt: skip
+        return found
+
+    def max_id(self) -> MaxId | None:
+        """The largest stored id and its first place, exact; scans the tokens of imported pools once."""
+        if self.layout.table is not None:
+            return self.card.max_id
+        largest = -1
+        found = None
+        for index in range(self.num_parts):
+            for start, tokens in self._stretches(index):
+                at = int(tokens.argmax())
+                if int(tokens[at]) > largest:
+                    largest = int(tokens[at])
+                    found = MaxId(
+                        id=largest, part=f"{self.layout.part_names[index]}.bin", position=start + at
+                    )
+        return found
+
+    def check_ids(self, limit: int) -> list[Problem]:
+        """Ids that a model of ``limit`` ids has no row for, and negative ones: the first place of each.
+
+        Raises nothing; ids of own pools are known from the card, imported ones are scanned.
+        """
+        if self.layout.table is not None:
+            most = self.card.max_id
+            return [] if most is None or most.id < limit else [self._id_problem(most, limit)]
+        problems = []
+        for high in (True, False):
+            if (place := self._first_outside(limit, high)) is not None:
+                problems.append(self._id_problem(place, limit))
+        return problems
+
+    def close(self) -> None:
+        """Let go of mapped files; what is asked for later is opened again."""
+        self._parts = [None] * len(self._parts)
+        self._offsets = self._units = self._table = None
+
+    def __enter__(self) -> Pool:
+        """The pool itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Name, place and size."""
+        size = f"{self.num_documents} documents, {self.num_tokens} tokens"
+        return f"Pool({self.name!r}, {str(self.path)!r}, {size})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Reopened by path on the other side, and refused there if it is another pool."""
+        return self.layout.reopen, (self.path, self.name, self.layout.declared, self.fingerprint)
+
+    def _ids_are_numbers(self) -> bool:
+        return self.layout.table is None or self.card.ids == "number"
+
+    def _rows_table(self) -> DocumentTable:
+        if self._table is None:
+            assert self.layout.table is not None
+            self._table = DocumentTable(self.layout.table)
+        return self._table
+
+    def _numbers(self, documents: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+        numbers = np.asarray(documents, dtype=np.int64)
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= self.num_documents):
+            raise IndexError(
+                f"documents {numbers.min()}..{numbers.max()} of a pool with {self.num_documents}"
+            )
+        return numbers
+
+    def _part_of(self, document: int) -> int:
+        return int(np.searchsorted(self.part_documents, document, side="right")) - 1
+
+    def _token_is(
+        self, mark: int | None, positions: NDArray[np.int64], valid: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        found = np.zeros(len(positions), dtype=np.bool_)
+        if mark is not None:
+            found[valid] = self._gather(positions[valid]) == mark
+        return found
+
+    def _gather(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Stored tokens at positions of the pool."""
+        if not len(positions):
+            return np.empty(0, dtype=self.token_dtype)
+        parts = np.searchsorted(self.part_offsets, positions, side="right") - 1
+        order = np.argsort(parts, kind="stable")
+        found, cuts = np.unique(parts[order], return_index=True)
+        tokens = np.empty(len(positions), dtype=self.token_dtype)
+        for index, members in zip(found.tolist(), np.split(order, cuts[1:]), strict=True):
+            tokens[members] = self.part(index)[positions[members] - self.part_offsets[index]]
+        return tokens
+
+    def _stretches(self, index: int) -> list[tuple[int, NDArray[Any]]]:
+        tokens = self.part(index)
+        return [
+            (start, tokens[start : start + _SCAN_TOKENS]) for start in range(0, len(tokens), _SCAN_TOKENS)
+        ]
+
+    def _first_outside(self, limit: int, high: bool) -> MaxId | None:
+        for index in range(self.num_parts):
+            for start, tokens in self._stretches(index):
+                if int(tokens.max()) < limit if high else int(tokens.min()) >= 0:
+                    continue
+                at = int(np.argmax(tokens >= limit if high else tokens < 0))
+                return MaxId(
+                    id=int(tokens[at]), part=f"{self.layout.part_names[index]}.bin", position=start + at
+                )
+        return None
+
+    def _id_problem(self, place: MaxId, limit: int) -> Problem:
+        return Problem(
+            f"pools.{self.name}",
+            f"id {place.id} at position {place.position} of {self.layout.folder / place.part}",
+            f"ids in 0..{limit - 1}",
+            "check that the pool was tokenised with the model's tokenizer, or correct model.vocab_size",
+        )
+
+    def _imported_row(self, document: int, names: Sequence[str]) -> Row:
+        body = self.tokens(document)
+        part = names[self._part_of(document)]
+        return Row(document, document, part, len(body), None, {}, None, document_hash(body))

@@ -1,0 +1,79 @@
+"""What the documents of a pool have in common while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recipe.errors import Problem, RecipeError
+from recipe.pools.card import canonical_json
+
+PART_TOKENS = 1 << 30
+"""Stored tokens of a part at most, unless a single document is longer."""
+
+MAX_VOCAB = 1 << 31
+_NARROW_VOCAB = 1 << 16
+
+
+def token_dtype(vocab_size: int) -> np.dtype[Any]:
+    """Width of stored tokens: 16 bits up to 65,536 ids, else 32.
+
+    >>> token_dtype(65_536), token_dtype(65_537)
+    (dtype('uint16'), dtype('int32'))
+    """
+    return np.dtype("<u2" if vocab_size <= _NARROW_VOCAB else "<i4")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolSettings:
+    """What the documents of a pool have in common; an interrupted write goes on only under the same."""
+
+    vocab_size: int
+    eos: int | None = None
+    bos: int | None = None
+    tokenizer: str | None = None
+    tokenizer_name: str | None = None
+    part_tokens: int = PART_TOKENS
+    shuffled: bool = False
+    seed: int | None = None
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(self, path: Path) -> None:
+        """Refuse settings that no pool can have."""
+        problems = []
+        if not 1 <= self.vocab_size <= MAX_VOCAB:
+            fix = "give the number of ids of the tokenizer"
+            problems.append(Problem("vocab_size", self.vocab_size, f"1..{MAX_VOCAB}", fix))
+        for name, mark in (("eos", self.eos), ("bos", self.bos)):
+            if mark is not None and not 0 <= mark < self.vocab_size:
+                fix = (
+                    f"correct {name}, or raise vocab_size to {mark + 1}" if mark >= 0 else f"leave {name} out"
+                )
+                problems.append(Problem(name, mark, f"an id in 0..{self.vocab_size - 1}", fix))
+        if self.part_tokens < 1:
+            problems.append(Problem("part_tokens", self.part_tokens, "1 or more", "leave it out"))
+        if problems:
+            raise RecipeError(str(path), problems)
+
+    @property
+    def token_dtype(self) -> np.dtype[Any]:
+        """Type of stored tokens."""
+        return token_dtype(self.vocab_size)
+
+    @property
+    def has_bos(self) -> bool:
+        """Whether a begin mark stands before every document."""
+        return self.bos is not None
+
+    @property
+    def has_eos(self) -> bool:
+        """Whether an end mark stands after every document."""
+        return self.eos is not None
+
+    def to_json(self) -> bytes:
+        """Canonical bytes, to compare with an earlier write's."""
+        return canonical_json({f.name: getattr(self, f.name) for f in fields(self)})

@@ -1,0 +1,165 @@
+"""The document table of a pool: one row a document, in Parquet, read a row group at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+ROW_GROUP = 1 << 15
+_CACHED_GROUPS = 64
+
+SCHEMA = pa.schema(
+    [
+        ("id_int", pa.int64()),
+        ("id_str", pa.string()),
+        ("part", pa.int32()),
+        ("tokens", pa.int32()),
+        ("group_int", pa.int64()),
+        ("group_str", pa.string()),
+        ("tags", pa.string()),
+        ("source", pa.string()),
+        ("content_hash", pa.binary(16)),
+    ]
+)
+"""An id or group is a whole number or a text and stays what it was; tags and source are JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the table says of one document."""
+
+    document: int
+    id: int | str
+    part: str
+    tokens: int
+    """Body tokens."""
+    group: int | str | None
+    tags: Mapping[str, Any]
+    source: Any
+    content_hash: str
+    """Hash of the body tokens; equal in pools of any token width."""
+
+
+def open_writer(path: Path) -> pq.ParquetWriter:
+    """A writer of the table: zstd, dictionaries where values repeat."""
+    return pq.ParquetWriter(
+        path, SCHEMA, compression="zstd", use_dictionary=["group_int", "group_str", "tags", "source"],
+        write_statistics=["id_int", "id_str"],
+    )  # fmt: skip
+
+
+def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The row groups of a table, one after another; empty ones are left out."""
+    with pq.ParquetFile(path) as file:
+        for index in range(file.num_row_groups):
+            table = file.read_row_group(index, columns=columns, use_threads=False)
+            if table.num_rows:
+                yield table
+
+
+def either(table: pa.Table, name: str) -> list[Any]:
+    """Ids or groups of a table, each of its own type; None where neither is set."""
+    ints, texts = table[f"{name}_int"], table[f"{name}_str"]
+    if texts.null_count == table.num_rows:
+        return list(ints.to_pylist())
+    if ints.null_count == table.num_rows:
+        return list(texts.to_pylist())
+    return [
+        text if number is None else number
+        for number, text in zip(ints.to_pylist(), texts.to_pylist(), strict=True)
+    ]
+
+
+class DocumentTable:
+    """A table on disk; opened when first asked, usable from several threads and after a fork."""
+
+    def __init__(self, path: Path) -> None:
+        """The table at ``path``."""
+        self._path = path
+        self._metadata: pq.FileMetaData | None = None
+        self._starts: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+        self._cache: dict[tuple[int, tuple[str, ...]], pa.Table] = {}
+
+    def read(self, documents: NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Rows of the documents, in the order given; only their row groups are read."""
+        if not len(documents):
+            return SCHEMA.empty_table().select(list(columns))
+        self._open()
+        groups = np.searchsorted(self._starts, documents, side="right") - 1
+        order = np.argsort(groups, kind="stable")
+        found, cuts = np.unique(groups[order], return_index=True)
+        pieces = []
+        for group, members in zip(found.tolist(), np.split(order, cuts[1:]), strict=True):
+            table = self._group(group, tuple(columns))
+            pieces.append(table.take(pa.array(documents[members] - self._starts[group])))
+        back = np.empty(len(order), dtype=np.int64)
+        back[order] = np.arange(len(order))
+        return pa.concat_tables(pieces).take(pa.array(back))
+
+    def find(self, wanted: int | str) -> int | None:
+        """Number of the document with this id; None if there is none."""
+        self._open()
+        column = "id_str" if isinstance(wanted, str) else "id_int"
+        for group in range(len(self._starts) - 1):
+            if not self._may_hold(group, column, wanted):
+                continue
+            at = pc.index(self._group(group, ("id_int", "id_str"))[column], wanted).as_py()
+            if at >= 0:
+                return int(self._starts[group]) + int(at)
+        return None
+
+    @property
+    def num_rows(self) -> int:
+        """Documents in the table."""
+        self._open()
+        return int(self._starts[-1])
+
+    def _open(self) -> None:
+        if self._metadata is not None:
+            return
+        metadata = pq.read_metadata(self._path)
+        counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+        self._metadata = metadata
+
+    def _group(self, group: int, columns: tuple[str, ...]) -> pa.Table:
+        key = (group, columns)
+        table = self._cache.get(key)
+        if table is None:
+            with pq.ParquetFile(self._path, metadata=self._metadata) as file:
+                table = file.read_row_group(group, columns=list(columns), use_threads=False)
+            if len(self._cache) >= _CACHED_GROUPS:
+                # a new dictionary: another thread may be looking at this one
+                self._cache = {}
+            self._cache[key] = table
+        return table
+
+    def _may_hold(self, group: int, column: str, wanted: int | str) -> bool:
+        """Whether the row group's least and greatest id leave room for this one."""
+        assert self._metadata is not None
+        statistics = self._metadata.row_group(group).column(SCHEMA.names.index(column)).statistics
+        if statistics is None or not statistics.has_min_max:
+            return True
+        return bool(statistics.min <= wanted <= statistics.max)
+
+
+def rows_from(table: pa.Table, documents: Sequence[int], part_names: Sequence[str]) -> list[Row]:
+    """Rows of a full table as values."""
+    plain = [table[name].to_pylist() for name in ("part", "tokens", "tags", "source", "content_hash")]
+    columns = zip(documents, either(table, "id"), either(table, "group"), *plain, strict=True)
+    return [
+        Row(
+            int(number), key, part_names[part], tokens, group,
+            json.loads(tags) if tags else {}, json.loads(source) if source else None, digest.hex(),
+        )
+        for number, key, group, part, tokens, tags, source, digest in columns
+    ]  # fmt: skip

@@ -1,0 +1,56 @@
+"""``write_pool``: a pool from arrays that are at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sized
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from recipe.pools.pool import Pool
+from recipe.pools.writer import PoolWriter
+
+
+def write_pool(  # noqa: PLR0913  the contract names every option
+    path: Path | str,
+    documents: Iterable[ArrayLike],
+    *,
+    vocab_size: int,
+    eos: int | None = None,
+    bos: int | None = None,
+    ids: Iterable[int | str] | None = None,
+    groups: Iterable[int | str | None] | None = None,
+    tags: Iterable[Mapping[str, Any] | None] | None = None,
+    part_tokens: int | None = None,
+) -> Pool:
+    """Write documents as a pool, in their order, and open it.
+
+    Args:
+        path: folder of the pool; nothing may be there.
+        documents: integer arrays without marks; empty ones are documents too.
+        vocab_size: ids are in 0..vocab_size - 1; up to 65,536 they take 16 bits, else 32.
+        eos: id written after each document; special, not body.
+        bos: id written before each document; likewise.
+        ids: of the documents, unique; default 0..n-1.
+        groups: of the documents; a group's documents stand one after another.
+        tags: attributes of the documents.
+        part_tokens: stored tokens of a part at most (default 2**30).
+
+    Raises:
+        RecipeError: something is at ``path``, an id is out of range, ids repeat, groups are scattered, or
+            the disk is full; nothing is left behind.
+        ValueError: ids, groups or tags are not as many as the documents.
+    """
+    documents = documents if isinstance(documents, Sized) else list(documents)
+    columns: list[Iterable[Any]] = []
+    for name, column in (("ids", ids), ("groups", groups), ("tags", tags)):
+        values = None if column is None else list(column)
+        if values is not None and len(values) != len(documents):
+            raise ValueError(f"{len(values)} {name} for {len(documents)} documents")
+        columns.append(repeat(None, len(documents)) if values is None else values)
+    with PoolWriter(path, vocab_size=vocab_size, eos=eos, bos=bos, part_tokens=part_tokens) as writer:
+        for tokens, key, group, attributes in zip(documents, *columns, strict=True):
+            writer.add(tokens, id=key, group=group, tags=attributes)
+        return writer.close()

@@ -1,0 +1,270 @@
+"""Writing a pool: documents in their final order, in bounded memory, resumable to the part."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recipe.errors import Problem, RecipeError
+from recipe.pools.closing import close_pool
+from recipe.pools.opening import open_pool
+from recipe.pools.part import Batch, FinishedPart, PartWriter
+from recipe.pools.pool import Pool
+from recipe.pools.settings import PART_TOKENS, PoolSettings
+from recipe.pools.workplace import Workplace, write_durably
+
+SETTINGS_NAME = "settings.json"
+_MAX_DOCUMENT = (1 << 31) - 1
+_STAGE_TOKENS = 1 << 20
+_SHOWN_PROBLEMS = 5
+
+
+class PoolWriter:
+    """Takes documents one by one and makes a pool of them when closed.
+
+    The pool is written in ``<path>.partial`` and gets its name when it is whole. After an
+    interruption, a writer with ``resume=True`` and the same settings keeps the finished parts:
+    ``num_documents`` says how many documents they hold, and ``add`` goes on with the next one.
+    As a context manager it gives up what is not closed when it is left.
+    """
+
+    def __init__(  # noqa: PLR0913  the settings of a pool, spelled out
+        self,
+        path: Path | str,
+        *,
+        vocab_size: int,
+        eos: int | None = None,
+        bos: int | None = None,
+        tokenizer: str | None = None,
+        tokenizer_name: str | None = None,
+        part_tokens: int | None = None,
+        shuffled: bool = False,
+        seed: int | None = None,
+        source: Mapping[str, Any] | None = None,
+        resume: bool = False,
+    ) -> None:
+        """Begin or continue a pool.
+
+        Args:
+            path: final folder; nothing may be there.
+            vocab_size: ids are in 0..vocab_size - 1.
+            eos: id written after each document.
+            bos: id written before each document.
+            tokenizer: content fingerprint of the tokenizer.
+            tokenizer_name: what people call it.
+            part_tokens: stored tokens of a part at most.
+            shuffled: whether documents come in a seeded global order.
+            seed: of that order.
+            source: plain summary of what the pool is made from; part of what must be the same to resume.
+            resume: keep the finished parts of an interrupted write with the same settings.
+
+        Raises:
+            RecipeError: impossible settings, something at ``path``, or another writer at work.
+        """
+        self.settings = PoolSettings(
+            vocab_size=vocab_size, eos=eos, bos=bos, tokenizer=tokenizer, tokenizer_name=tokenizer_name,
+            part_tokens=PART_TOKENS if part_tokens is None else part_tokens, shuffled=shuffled, seed=seed,
+            source=dict(source or {}),
+        )  # fmt: skip
+        self.path = Path(path)
+        self.settings.check(self.path)
+        self._resumable = resume
+        self._bos = np.array([] if bos is None else [bos], dtype=np.int64)
+        self._eos = np.array([] if eos is None else [eos], dtype=np.int64)
+        self._stage = np.empty(_STAGE_TOKENS, dtype=np.int64)
+        self._filled = 0
+        self._batch = Batch()
+        self._part: PartWriter | None = None
+        self._part_tokens = 0
+        self._place = Workplace(self.path)
+        self._finished = self._begin()
+        self.num_documents = sum(part.record.documents for part in self._finished)
+        """Documents taken so far, those of finished parts of an interrupted write included."""
+        self._flushed = self.num_documents
+
+    @property
+    def num_finished_parts(self) -> int:
+        """Parts that an interruption cannot lose any more."""
+        return len(self._finished)
+
+    def add(
+        self,
+        tokens: ArrayLike,
+        *,
+        id: int | str | None = None,
+        group: int | str | None = None,
+        tags: Mapping[str, Any] | None = None,
+        source: Any = None,
+    ) -> None:
+        """Take the next document.
+
+        Args:
+            tokens: ids, without marks; may be empty.
+            id: unique in the pool; default: the document's number.
+            group: documents of one group come one after another.
+            tags: attributes of the document.
+            source: where it came from: any plain value.
+
+        Raises:
+            RecipeError: the document cannot be stored. Ids out of range, repeated document ids and
+                scattered groups are told by a later ``add`` or by ``close``.
+        """
+        body = np.asarray(tokens)
+        if body.ndim != 1 or (body.dtype.kind not in "iu" and body.size) or _is_huge(body):
+            raise self._refused(
+                f"an array of {body.dtype}{list(body.shape)}", "a one-dimensional array of integers"
+            )
+        length = len(self._bos) + body.size + len(self._eos)
+        if length > _MAX_DOCUMENT:
+            raise self._refused(f"{length} tokens", f"at most {_MAX_DOCUMENT}")
+        if self._part_tokens + length > self.settings.part_tokens and self._part_tokens:
+            self._finish_part()
+        if self._filled + length > len(self._stage):
+            self._flush(length)
+        self._put(self._bos)
+        self._put(body)
+        self._put(self._eos)
+        batch = self._batch
+        batch.ids.append(self.num_documents if id is None else self._key(id))
+        batch.groups.append(None if group is None else self._key(group))
+        batch.tags.append(_json(tags) if tags else None)
+        batch.sources.append(None if source is None else _json(source))
+        batch.lengths.append(length)
+        self._part_tokens += length
+        self.num_documents += 1
+
+    def close(self, *, dropped: Mapping[str, Any] | None = None) -> Pool:
+        """Finish the pool and open it.
+
+        Args:
+            dropped: what was left out, by reason; plain values for the card.
+
+        Raises:
+            RecipeError: an id is out of range or repeated, a group's documents are scattered, or the
+                disk is full. The pool is not there then.
+        """
+        self._finish_part()
+        with self._place.disk_errors():
+            close_pool(self._place.folder, self.settings, self._finished, dropped or {})
+            self._place.publish()
+        return open_pool(self.path, self.path.name)
+
+    def abort(self, *, keep_parts: bool = False) -> None:
+        """Give up: remove everything, or all but the finished parts."""
+        if self._part is not None:
+            self._part.close()
+            self._part = None
+        if keep_parts:
+            self._place.keep_only(
+                {SETTINGS_NAME, *(name for part in self._finished for name in part.file_names)}
+            )
+            self._place.release()
+        else:
+            self._place.discard()
+
+    def __enter__(self) -> PoolWriter:
+        """The writer itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        """Give up what is not closed; finished parts stay only where a later write can use them."""
+        if self._place.held:
+            self.abort(keep_parts=self._resumable)
+
+    def _begin(self) -> list[FinishedPart]:
+        """Finished parts of an earlier write with the same settings; anything else is removed."""
+        finished: list[FinishedPart] = []
+        settings = self._place.folder / SETTINGS_NAME
+        if self._resumable and settings.is_file() and settings.read_bytes() == self.settings.to_json():
+            while (file := self._part_file(len(finished))).is_file():
+                finished.append(FinishedPart.from_json(file.read_bytes()))
+        self._place.keep_only({SETTINGS_NAME, *(name for part in finished for name in part.file_names)})
+        with self._place.disk_errors():
+            write_durably(settings, self.settings.to_json())
+        return finished
+
+    def _part_file(self, number: int) -> Path:
+        return self._place.folder / f"part-{number:05d}.json"
+
+    def _put(self, tokens: NDArray[Any]) -> None:
+        if tokens.size:
+            self._stage[self._filled : self._filled + tokens.size] = tokens
+            self._filled += tokens.size
+
+    def _flush(self, room: int = 0) -> None:
+        """Write what is staged; the stage then has room for a document of ``room`` tokens."""
+        if self._batch.ids:
+            stored = self._stage[: self._filled]
+            self._check_range(stored)
+            with self._place.disk_errors(stored.size * self.settings.token_dtype.itemsize):
+                if self._part is None:
+                    self._part = PartWriter(self._place.folder, len(self._finished), self.settings)
+                self._part.append(stored, self._batch)
+            self._flushed += len(self._batch.ids)
+        self._batch, self._filled = Batch(), 0
+        if max(room, _STAGE_TOKENS) != len(self._stage):
+            self._stage = np.empty(max(room, _STAGE_TOKENS), dtype=np.int64)
+
+    def _finish_part(self) -> None:
+        self._flush()
+        if self._part is None:
+            return
+        with self._place.disk_errors():
+            finished = self._part.finish()
+            write_durably(self._part_file(len(self._finished)), finished.to_json())
+        self._finished.append(finished)
+        self._part, self._part_tokens = None, 0
+
+    def _check_range(self, stored: NDArray[np.int64]) -> None:
+        """Every id is in 0..vocab_size - 1, else the first documents at fault are named."""
+        limit = self.settings.vocab_size
+        if not len(stored) or (int(stored.min()) >= 0 and int(stored.max()) < limit):
+            return
+        starts = np.cumsum([0, *self._batch.lengths])
+        faults = np.flatnonzero((stored < 0) | (stored >= limit))
+        documents = np.searchsorted(starts, faults, side="right") - 1
+        places = faults - starts[documents] - self.settings.has_bos
+        _, first = np.unique(documents, return_index=True)
+        problems = [
+            Problem(
+                f"document {self._flushed + documents[at]} (id {self._batch.ids[documents[at]]!r})",
+                f"id {stored[faults[at]]} at position {places[at]}",
+                f"ids in 0..{limit - 1} (vocab_size {limit})",
+                "check the tokenizer, or give the vocab_size it has",
+            )
+            for at in first[:_SHOWN_PROBLEMS]
+        ]
+        raise RecipeError(str(self.path), problems)
+
+    def _key(self, key: object) -> int | str:
+        """An id or group as a whole number or text of Python."""
+        if isinstance(key, str):
+            return str(key)
+        try:
+            number = operator.index(key)  # type: ignore[arg-type]
+        except TypeError:
+            number = None
+        if number is None or isinstance(key, bool) or not -(1 << 63) <= number < 1 << 63:
+            raise self._refused(f"{key!r} as id or group", "a text, or a whole number of 64 bits")
+        return number
+
+    def _refused(self, given: str, expected: str) -> RecipeError:
+        return RecipeError.single(
+            str(self.path), f"document {self.num_documents}", given=given, expected=expected,
+            fix="correct the document, or leave it out",
+        )  # fmt: skip
+
+
+def _is_huge(body: NDArray[Any]) -> bool:
+    """Whether unsigned ids do not even fit 63 bits."""
+    return body.dtype == np.uint64 and body.size > 0 and int(body.max()) >= 1 << 63
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
