@@ -72,7 +72,7 @@ class Snapshot:
 
     step: int = 0
     stage: int = 0
-    """Stage of the next step; the number of stages when the run is complete."""
+    """Stage of the last step consumed: the next stage is entered with its first step."""
     positions: int = 0
     """Positions of the run consumed."""
     stage_positions: int = 0

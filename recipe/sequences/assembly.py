@@ -43,7 +43,7 @@ class Sheet(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Where tokens come from: per part slot its address (0: not opened yet) and width code; per pool its marks.
+    """Where tokens come from: per part slot its address (0: not opened) and width code; per pool its marks.
 
     ``marks`` int64[num_pools, 2]: BOS and EOS ids, -1 where there is none; ``rules`` bool[num_pools, 5]:
     overlap labels, labels are inputs, labels across documents, attention over the row, positions go on.
@@ -56,7 +56,7 @@ class Sources(NamedTuple):
 
 
 class Arrays(NamedTuple):
-    """A batch: int64 ``input_ids`` and ``labels``, int32 positions and segments, int8 mask; [rows, context]."""
+    """A batch, each [rows, context]: int64 ids and labels, int32 positions and segments, int8 mask."""
 
     input_ids: NDArray[np.int64]
     labels: NDArray[np.int64]
@@ -227,7 +227,6 @@ def _width_bytes(code: int) -> int:
 
 @kernel
 def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arrays) -> int:
-    context = out.input_ids.shape[1]
     for r in range(len(rows)):
         row = rows[r]
         pool = sheet.pool[row]
@@ -273,5 +272,4 @@ def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arra
         labels[col:] = IGNORED
         positions[col:] = 0
         segments[col:] = -1
-    assert context >= 0
     return -1

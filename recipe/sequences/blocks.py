@@ -187,12 +187,6 @@ def _concatenate(
     keep = rule.tail == "keep" or runs is not None
     if runs is None:
         runs = whole(measured)
-        if rule.oversize != "split":
-            over = runs[:, 2] > rule.window
-            kept = rule.window if rule.oversize == "truncate" else 0
-            dropped[REASONS.index("oversize")] = int((runs[over, 2] - kept).sum())
-            runs[over, 2] = kept
-            runs = runs[runs[:, 2] > 0]
     joining = Joining(rule.context, rule.stride, keep, rule.cross_labels)
     pieces, row_of_piece, left = join_runs(measured, runs, joining)
     dropped[REASONS.index("tail")] = left
@@ -254,7 +248,7 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
 
 @kernel
 def _labels(start: int, stop: int, labelled: int, state: tuple[int, bool, bool]) -> int:
-    """Labels of one piece; ``state``: flags, whether it holds the document's last token, labels are inputs."""
+    """Labels of one piece; ``state``: flags, holds the document's last token, labels are inputs."""
     flags, last, inputs = state
     bos = flags & HAS_BOS > 0 and flags & OLD_BOS == 0
     if inputs:

@@ -1,0 +1,113 @@
+"""What one epoch of a pool gives under a rule: counted from all its blocks, or from a few of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from recipe.config import Rule
+from recipe.mixing.reading import counted_totals
+from recipe.pools import Pool
+from recipe.sequences.blocks import KINDS, Block, BlockPlace, num_blocks, plan_block
+
+SAMPLED_BLOCKS = 4
+"""Blocks planned of a pool that has more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpochYield:
+    """One epoch of a pool under one rule; exact fractions where it was estimated from some blocks."""
+
+    sequences: Fraction
+    counted: Fraction
+    body: Fraction
+    overlap: Fraction
+    special: Fraction
+    padding: Fraction
+    labels: Fraction
+    cut_documents: Fraction
+    """Documents that are cut into more than one piece."""
+    dropped: dict[str, Fraction]
+    spread: Fraction
+    """Relative uncertainty of counted tokens per sequence: 0 when every sequence counts the same."""
+
+    @property
+    def per_sequence(self) -> Fraction:
+        """Counted tokens of a sequence, on average."""
+        return self.counted / self.sequences if self.sequences else Fraction(0)
+
+
+def stock_yield(stock: int, context: int) -> EpochYield:
+    """A pool of which only the size is known: full sequences, nothing padded or dropped."""
+    none = Fraction(0)
+    return EpochYield(
+        sequences=Fraction(stock, context),
+        counted=Fraction(stock),
+        body=Fraction(stock),
+        overlap=none,
+        special=none,
+        padding=none,
+        labels=Fraction(stock),
+        cut_documents=none,
+        dropped={},
+        spread=none,
+    )
+
+
+def epoch_yield(pool: Pool, rule: Rule, place: BlockPlace, count: str) -> EpochYield:
+    """The yield of a pool's first epoch.
+
+    Args:
+        pool: only its lengths are read.
+        rule: how it is sliced and packed.
+        place: seed, epoch and block size; its block number is not used.
+        count: the counted kind.
+    """
+    total = num_blocks(pool, place.block_units)
+    chosen = range(total)
+    if total > SAMPLED_BLOCKS:
+        chosen = range(0, total - 1, max(1, (total - 1) // SAMPLED_BLOCKS))[:SAMPLED_BLOCKS]
+    blocks = [plan_block(pool, rule, replace(place, block=block)) for block in chosen]
+    units = sum(min(place.block_units, pool.num_units - block * place.block_units) for block in chosen)
+    scale = Fraction(pool.num_units, max(1, units))
+    sums = np.sum([block.totals[-1] for block in blocks], axis=0).tolist() if blocks else [0] * len(KINDS)
+    body, overlap, special, labels, _ = (scale * number for number in sums)
+    sequences = scale * sum(block.num_sequences for block in blocks)
+    counted = [int(counted_totals(block, count, rule.context)[-1]) for block in blocks]
+    reasons = sorted({reason for block in blocks for reason in block.dropped})
+    return EpochYield(
+        sequences=sequences,
+        counted=scale * sum(counted),
+        body=body,
+        overlap=overlap,
+        special=special,
+        padding=sequences * rule.context - body - special,
+        labels=labels,
+        cut_documents=scale * sum(_cut_documents(block) for block in blocks),
+        dropped={reason: scale * sum(block.dropped.get(reason, 0) for block in blocks) for reason in reasons},
+        spread=_spread(blocks, count, rule.context, whole=total == len(blocks)),
+    )
+
+
+def _cut_documents(block: Block) -> int:
+    pieces = np.bincount(block.rows.pieces.document, minlength=1)
+    return int((pieces > 1).sum())
+
+
+def _spread(blocks: list[Block], count: str, context: int, *, whole: bool) -> Fraction:
+    """How far counted tokens per sequence may lie from their mean, as a share of it.
+
+    Three standard errors of the blocks' means; where all blocks were planned only later epochs can
+    differ, and they differ by what one row a block can.
+    """
+    lists = [np.diff(counted_totals(block, count, context)) for block in blocks if block.num_sequences]
+    if not lists or all(bool((sizes == lists[0][0]).all()) for sizes in lists):
+        return Fraction(0)
+    means = np.array([sizes.mean() for sizes in lists])
+    row = Fraction(len(lists), sum(len(sizes) for sizes in lists))
+    if whole or len(means) < 2:
+        return row
+    error = 3 * float(means.std(ddof=1)) / len(means) ** 0.5 / float(means.mean())
+    return max(row, Fraction(error).limit_denominator(10**6))

@@ -1,0 +1,103 @@
+"""Serving steps: spans of steps planned by a walker, rows copied when a rank asks for them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+from recipe.mixing.dealing import dealt_rows
+from recipe.mixing.memory import Memory
+from recipe.mixing.sheets import Library
+from recipe.mixing.walker import Ground, Walked, Walker
+from recipe.sequences.assembly import Sheet, Sources, assemble, empty_arrays, segment_lengths
+
+SPAN_SEQUENCES = 4096
+"""Sequences planned at once."""
+
+Batch = dict[str, Any]
+"""Arrays by name, and numbers on request; see :meth:`recipe.mixing.stream.Stream.batch`."""
+
+
+class Deal(NamedTuple):
+    """Which rows a rank asks for, and whether with segment lengths."""
+
+    rank: int = 0
+    size: int = 1
+    micro_batch: int | None = None
+    cu_seqlens: bool = False
+
+
+class Span(NamedTuple):
+    """Steps ready to be copied."""
+
+    first_step: int
+    num_steps: int
+    batch: int
+    sheet: Sheet
+    sources: Sources
+    context: int
+
+    def rows(self, step: int, deal: Deal) -> Any:
+        """int64[rows]: places in the sheet of a rank's rows in a step."""
+        dealt = dealt_rows(self.batch, deal.rank, deal.size, deal.micro_batch)
+        return dealt + (step - self.first_step) * self.batch
+
+
+class Reader:
+    """Serves steps, best in order; a step back costs an opening from the nearest snapshot."""
+
+    def __init__(self, ground: Ground, library: Library, memory: Memory) -> None:
+        self._ground = ground
+        self._library = library
+        self._memory = memory
+        self._walker: Walker | None = None
+        self._span: Span | None = None
+        self._lock = threading.Lock()
+
+    def span(self, step: int) -> Span | None:
+        """The span that holds a step; None where a pool that ran dry ended the run before it.
+
+        Raises:
+            ValueError: the run has no such step.
+        """
+        num_steps = self._ground.curriculum.num_steps
+        if not 0 <= step < num_steps:
+            raise ValueError(f"step {step} is outside 0..{num_steps - 1}")
+        with self._lock:
+            span = self._span
+            if span is None or not span.first_step <= step < span.first_step + span.num_steps:
+                span = self._span = self._plan(step)
+            return span
+
+    def _plan(self, step: int) -> Span | None:
+        walker = self._walker
+        if walker is None or walker.step != step:
+            walker = self._walker = Walker(self._ground, self._memory.before(step))
+        while not walker.finished:
+            ahead = step if walker.step < step else self._ground.curriculum.num_steps
+            walked = walker.advance(ahead, SPAN_SEQUENCES)
+            self._memory.pass_by(walker.snapshot())
+            if walked.first_step <= step < walked.first_step + walked.num_steps:
+                return self._prepare(walked)
+        return None
+
+    def _prepare(self, walked: Walked) -> Span:
+        stretch = walked.stretch
+        sources = self._library.sources(self._ground.recipe, self._ground.curriculum.stages[stretch.stage].name)
+        sheet = self._library.sheet(walked)
+        return Span(walked.first_step, walked.num_steps, stretch.batch, sheet, sources, stretch.context)
+
+    def batch(self, step: int, deal: Deal) -> Batch | None:
+        """The rows of a rank in a step; None where the run ended before it."""
+        span = self.span(step)
+        if span is None:
+            return None
+        rows = span.rows(step, deal)
+        out = empty_arrays(len(rows), span.context)
+        while (slot := assemble(span.sheet, rows, span.sources, out)) >= 0:
+            self._library.open(slot)
+        batch: Batch = out._asdict()
+        batch["pool"] = span.sheet.pool[rows]
+        if deal.cu_seqlens:
+            batch["cu_seqlens"], batch["max_seqlen"] = segment_lengths(out.segment_ids)
+        return batch

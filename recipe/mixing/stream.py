@@ -1,0 +1,174 @@
+"""The stream: batches of any step, for any rank, a pure function of recipe, pools and step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from recipe.config import Recipe
+from recipe.mixing.ahead import read_ahead as run_ahead
+from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.dealing import check_dealing
+from recipe.mixing.memory import SNAPSHOT_SEQUENCES, Memory
+from recipe.mixing.reader import Batch, Deal, Reader
+from recipe.mixing.reading import BlockCache
+from recipe.mixing.sheets import Library
+from recipe.mixing.snapshot import Snapshot, start_of
+from recipe.mixing.walker import Ground, Walker
+from recipe.pools import Pool
+from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
+
+
+class PieceAt(NamedTuple):
+    """Where a stretch of a row comes from: document tokens ``start..stop``, from column ``column`` on."""
+
+    pool: str
+    document: int | str
+    start: int
+    stop: int
+    fresh: int
+    column: int
+
+
+class Stream:
+    """The mixed stream of a settled recipe. Reading it changes nothing; threads may share it.
+
+    ``num_steps`` are the steps planned; ``pools`` the names in the recipe's order.
+    """
+
+    def __init__(self, recipe: Recipe, pools: Mapping[str, Pool], snapshots: Iterable[Snapshot] = ()) -> None:
+        ordered = tuple(pools[name] for name in recipe.pools)
+        self.recipe = recipe
+        self.pools = tuple(recipe.pools)
+        self.curriculum = Curriculum.from_recipe(recipe)
+        self.num_steps = self.curriculum.num_steps
+        self._opened = ordered
+        self._ground = Ground(recipe, ordered, self.curriculum, BlockCache(2 * len(ordered) + 4))
+        self._library = Library(ordered)
+        self._memory = Memory(start_of(len(ordered)))
+        for snapshot in snapshots:
+            self._memory.add(snapshot)
+        self._reader = self._new_reader()
+
+    def _new_reader(self) -> Reader:
+        return Reader(self._ground, self._library, self._memory)
+
+    @property
+    def end_step(self) -> int | None:
+        """The step at which a pool that ran dry ended the run, once something walked that far."""
+        return self._memory.end_step
+
+    def walk(self, start: Snapshot, stop_step: int) -> Iterator[Snapshot]:
+        """The snapshots of a walk over metadata: at every chunk close, every 2**16 sequences, and the end.
+
+        Ends early where a pool ran dry under ``stop``: the last snapshot then has ``ended``.
+        """
+        walker = Walker(self._ground, start)
+        while walker.step < stop_step and not walker.finished:
+            walker.advance(stop_step, SNAPSHOT_SEQUENCES)
+            self._memory.pass_by(walker.snapshot())
+            yield walker.snapshot()
+
+    def snapshot(self, step: int) -> Snapshot:
+        """The state with steps ``0..step - 1`` consumed.
+
+        Raises:
+            ValueError: the run has no such step, or ended before it.
+        """
+        if not 0 <= step <= self.num_steps:
+            raise ValueError(f"step {step} is outside 0..{self.num_steps}")
+        at = self._memory.before(step)
+        for at in self.walk(at, step):
+            pass
+        if at.step != step:
+            raise ValueError(f"the run ended at step {at.step}, before step {step}")
+        self._memory.add(at)
+        return at
+
+    def closings(self, start: Snapshot, stop_step: int) -> list[Snapshot]:
+        """Snapshots at every close of a chunk in ``(start.step, stop_step]``, in order."""
+        chunk, closed = (start.stage, start.chunk), []
+        for at in self.walk(start, stop_step):
+            if at.chunk and (at.stage, at.chunk) > chunk:
+                chunk = (at.stage, at.chunk)
+                closed.append(at)
+        return closed
+
+    def batch(
+        self,
+        step: int,
+        dp_rank: int = 0,
+        dp_size: int = 1,
+        micro_batch: int | None = None,
+        *,
+        cu_seqlens: bool = False,
+    ) -> Batch:
+        """The rows of one rank in one step, in schedule order.
+
+        Returns:
+            ``input_ids``, ``labels`` int64[rows, context]; ``position_ids``, ``segment_ids`` int32 (-1 is
+            padding); ``attention_mask`` int8; ``pool`` int64[rows], an index into ``pools``. On request
+            ``cu_seqlens`` int32[segments + 1] over the flattened rows, and ``max_seqlen``.
+
+        Raises:
+            ValueError: the run has no such step, ended before it, or has no such rank.
+            RecipeError: the batch cannot be dealt to so many ranks.
+        """
+        batch = self._reader.batch(step, Deal(dp_rank, dp_size, micro_batch, cu_seqlens))
+        if batch is None:
+            raise ValueError(f"the run ended at step {self.end_step}, before step {step}")
+        return batch
+
+    def batches(
+        self,
+        start: int = 0,
+        dp_rank: int = 0,
+        dp_size: int = 1,
+        micro_batch: int | None = None,
+        *,
+        stop: int | None = None,
+        cu_seqlens: bool = False,
+        read_ahead: int = 2,
+    ) -> Iterator[tuple[int, Batch]]:
+        """Steps and their batches from ``start`` on, ``read_ahead`` of them assembled ahead in a thread.
+
+        Ends at ``stop``, at the run's last step, or where a pool that ran dry ended the run.
+
+        Raises:
+            RecipeError: a batch of the run cannot be dealt to so many ranks.
+        """
+        check_dealing(tuple({s.batch for s in self.curriculum.stretches}), dp_size, micro_batch)
+        reader, deal = self._new_reader(), Deal(dp_rank, dp_size, micro_batch, cu_seqlens)
+        end = self.num_steps if stop is None else min(stop, self.num_steps)
+
+        def produce() -> Iterator[tuple[int, Batch]]:
+            for step in range(start, end):
+                batch = reader.batch(step, deal)
+                if batch is None:
+                    return
+                yield step, batch
+
+        return run_ahead(produce, read_ahead) if read_ahead else produce()
+
+    def provenance(self, step: int, row: int) -> list[PieceAt]:
+        """Where the document tokens of a row of the global batch come from, left to right.
+
+        Raises:
+            ValueError: the run has no such step or row.
+        """
+        span = self._reader.span(step)
+        if span is None or not 0 <= row < span.batch:
+            raise ValueError(f"step {step} has no row {row}")
+        sheet, at = span.sheet, (step - span.first_step) * span.batch + row
+        pool = self._opened[int(sheet.pool[at])]
+        pieces, column = [], 0
+        for i in range(int(sheet.ends[at]), int(sheet.ends[at + 1])):
+            flags, start, stop = int(sheet.flags[i]), int(sheet.start[i]), int(sheet.stop[i])
+            if flags & AHEAD:
+                continue
+            column += bool(flags & HAS_BOS)
+            if stop > start:
+                identity = pool.ids([int(sheet.document[i])])[0]
+                pieces.append(PieceAt(pool.name, identity, start, stop, int(sheet.fresh[i]), column))
+            column += stop - start + bool(flags & HAS_EOS)
+        return pieces
