@@ -1,1 +1,50 @@
-"""config"""
+"""Recipes: what a person writes, checked whole, as the rest of the program reads it."""
+
+from recipe.config.building import recipe_from_plain, recipe_to_plain
+from recipe.config.group import GroupConfig, Within
+from recipe.config.identity import difference, fingerprint
+from recipe.config.loading import load_recipe
+from recipe.config.model import (
+    Batch,
+    ModelConfig,
+    Packing,
+    PoolConfig,
+    SinkConfig,
+    Slicing,
+    SlicingConfig,
+    TokenizerConfig,
+)
+from recipe.config.override_text import expand_sweep, sweep_labels
+from recipe.config.recipe import Recipe, Rule
+from recipe.config.schema import recipe_schema
+from recipe.config.settling import settle
+from recipe.config.spans import Span, Stretch, stage_spans
+from recipe.config.stage import Stage
+
+__all__ = [
+    "Batch",
+    "GroupConfig",
+    "ModelConfig",
+    "Packing",
+    "PoolConfig",
+    "Recipe",
+    "Rule",
+    "SinkConfig",
+    "Slicing",
+    "SlicingConfig",
+    "Span",
+    "Stage",
+    "Stretch",
+    "TokenizerConfig",
+    "Within",
+    "difference",
+    "expand_sweep",
+    "fingerprint",
+    "load_recipe",
+    "recipe_from_plain",
+    "recipe_schema",
+    "recipe_to_plain",
+    "settle",
+    "stage_spans",
+    "sweep_labels",
+]

@@ -1,0 +1,140 @@
+"""A recipe by name or path: Hydra composes it, overrides change it, OmegaConf resolves it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.errors import ConfigCompositionException, HydraException
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from recipe.config.building import build_recipe
+from recipe.config.override_text import Change
+from recipe.config.overrides import apply_changes, read_overrides
+from recipe.config.problems import Fault, nearest, shown
+from recipe.config.recipe import Recipe
+from recipe.config.sources import GROUPS, Located, config_loader, locate
+from recipe.config.vocabulary import VOCABULARY
+from recipe.errors import RecipeError
+
+
+def load_recipe(
+    source: str | Path, overrides: Sequence[str] = (), *, config_dir: Path | None = None
+) -> Recipe:
+    """The recipe of a name (shipped, or in ``config_dir``) or of a YAML file, with overrides applied.
+
+    No pool is opened.
+
+    Args:
+        source: ``"demo"``, or a path to a YAML file.
+        overrides: ``key=value`` as on the command line; also ``+key=value``, ``~key``, and choices of a
+            config group such as ``tokenizer=bytes``.
+        config_dir: a folder laid out like ``conf/``, searched before the shipped one.
+
+    Raises:
+        RecipeError: with every problem: where, given, expected, fix.
+    """
+    located = locate(source, config_dir)
+    changes, found = read_overrides(overrides)
+    loader = config_loader(located.search_path)
+    chosen = [change for change in changes if _is_choice(change, loader)]
+    data = _compose(loader, located, chosen)
+    found += apply_changes(data, [change for change in changes if change not in chosen], VOCABULARY)
+    resolved = _resolve(data, located.title)
+    resolved.setdefault("name", re.sub(r"[^\w.-]+", "_", located.file.stem))
+    return build_recipe(resolved, located.title, also=found)
+
+
+def _is_choice(change: Change, loader: ConfigLoaderImpl) -> bool:
+    """Whether an override chooses an option of a config group, rather than setting a key."""
+    if "@" in change.key or "/" in change.key or change.key.startswith("hydra."):
+        return True
+    if change.key not in GROUPS or not loader.repository.group_exists(change.key):
+        return False
+    return isinstance(change.value, str) and change.value in loader.repository.get_group_options(change.key)
+
+
+def _compose(loader: ConfigLoaderImpl, located: Located, chosen: Sequence[Change]) -> dict[str, Any]:
+    texts = [_choice_text(change, located, loader) for change in chosen]
+    try:
+        config = loader.load_configuration(located.config_name, texts, RunMode.RUN, from_shell=False)
+    except HydraException as error:
+        raise _composition_error(error, located, texts) from None
+    except OmegaConfBaseException as error:
+        raise _omegaconf_error(error, located.title) from None
+    data = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(data, dict)
+    data.pop("hydra", None)
+    return {str(key): value for key, value in data.items()}
+
+
+def _choice_text(change: Change, located: Located, loader: ConfigLoaderImpl) -> str:
+    """A group choice for Hydra: appended where the recipe has no default for the group."""
+    if change.kind != "set" or change.key.startswith("hydra"):
+        return change.text
+    if change.key == "recipe":
+        fix = f"name the recipe itself: recipe run {change.value}"
+        raise RecipeError.single(
+            located.title, change.text, given=change.text, expected="a key of the recipe", fix=fix
+        )
+    result = loader.repository.load_config(located.config_name)
+    groups = (
+        {default.get_override_key() for default in result.defaults_list if not default.is_self()}
+        if result
+        else set()
+    )
+    return change.text if change.key in groups else f"+{change.text}"
+
+
+def _composition_error(error: HydraException, located: Located, texts: Sequence[str]) -> RecipeError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    message = re.sub(
+        rf"'?{re.escape(located.config_name)}'?", located.title, lines[0] if lines else type(error).__name__
+    )
+    options = _options(lines)
+    missing = re.search(r"Could not (?:find|load) '?([^'\s]+?)'?\.?$", lines[0]) if lines else None
+    fix = (
+        nearest(missing[1].rpartition("/")[2], options, "use one of these")
+        if missing
+        else "correct the defaults list"
+    )
+    if isinstance(error, ConfigCompositionException) and texts:
+        fix = f"check {', '.join(texts)} and the recipe's defaults list"
+    expected = (
+        f"one of {', '.join(options)}" if options else "configs that exist, in folders of the search path"
+    )
+    return RecipeError.single(located.title, "defaults", given=shown(message), expected=expected, fix=fix)
+
+
+def _options(lines: Sequence[str]) -> list[str]:
+    """Options that Hydra's message lists, if it does."""
+    for index, line in enumerate(lines):
+        if line.startswith("Available options"):
+            return [option for option in lines[index + 1 :] if " " not in option]
+    return []
+
+
+def _resolve(data: dict[str, Any], title: str) -> dict[str, Any]:
+    """Interpolations replaced by what they stand for."""
+    try:
+        config = OmegaConf.create(data)
+        resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise _omegaconf_error(error, title) from None
+    assert isinstance(resolved, dict)
+    return {str(key): value for key, value in resolved.items()}
+
+
+def _omegaconf_error(error: OmegaConfBaseException, title: str) -> RecipeError:
+    key = str(error.full_key) if error.full_key else "the recipe"
+    lines = str(error.msg or error).splitlines()
+    fix = "name a key that exists, or ${oc.env:NAME,default} for the environment"
+    if "mandatory" in lines[0].lower():
+        fix = f"give it a value: {key}=…"
+    fault = Fault((key,), lines[0], "a value that can be resolved", fix)
+    return RecipeError(title, [fault.problem()])

@@ -1,0 +1,245 @@
+"""What every config model has in common, and the models without other models inside."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from recipe.config.problems import Fault, faults, problem
+from recipe.config.values import Amount, Count, Ramp
+
+Exhaustion = Literal["repeat", "stop", "redistribute"]
+Tail = Literal["keep", "backfill", "drop", "pad"]
+Oversize = Literal["split", "truncate", "drop"]
+Method = Literal["best_fit", "concat", "none"]
+Attention = Literal["piece", "sequence"]
+Positions = Literal["restart", "continue"]
+Labels = Literal["shifted", "inputs"]
+Counted = Literal["body", "fresh", "labels", "positions"]
+
+
+class Model(BaseModel):
+    """Frozen and strict: no unknown keys, no silent conversions."""
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True, validate_by_name=False
+    )
+
+
+def exactly_one(model: Model, keys: tuple[str, ...], fix: str) -> list[Fault]:
+    """The fault of alternatives of which not exactly one is given."""
+    given = [key for key in keys if getattr(model, key) is not None]
+    if len(given) == 1:
+        return []
+    expected = f"exactly one of {', '.join(keys)}"
+    if not given:
+        return [Fault((), f"none of {', '.join(keys)}", expected, fix)]
+    return [
+        Fault((given[-1],), f"{' and '.join(given)} together", expected, f"keep one of {', '.join(given)}")
+    ]
+
+
+class TokenizerConfig(Model):
+    """The tokenizer that made the pools; only needed to prepare or decode."""
+
+    builtin: Literal["bytes"] | None = None
+    """A tokenizer that ships with the program: ``bytes`` has one id per byte and needs no file."""
+    path: str | None = None
+    """A ``tokenizer.json`` or a folder that holds one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shorthand(cls, given: Any) -> Any:
+        if isinstance(given, str):
+            return {"builtin": given} if given == "bytes" else {"path": given}
+        return given
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if found := exactly_one(self, ("builtin", "path"), "write {builtin: bytes} or {path: FOLDER}"):
+            raise faults(found)
+        return self
+
+
+class ModelConfig(Model):
+    """What the model that will be trained can take."""
+
+    max_positions: Count | None = None
+    """Rows of its position table: no stage's context may be longer."""
+    vocab_size: Count | None = None
+    """Rows of its embedding: no token id may be as large."""
+
+
+class SinkConfig(Model):
+    """The files that ``recipe run`` writes the stream to."""
+
+    format: Literal["parquet"] = "parquet"
+    rows_per_file: Count = 8192
+    """Sequences in a file, about: a file holds whole steps."""
+    compression: Literal["zstd", "snappy", "none"] = "zstd"
+
+
+class SlicingConfig(Model):
+    """How documents longer than a window are cut; what is left out has its default, or the stage's rule."""
+
+    window: Count | None = None
+    """Document tokens in a piece; default: the stage's ``context``, and at most that."""
+    stride: Count | None = None
+    """Tokens between two window starts; default: the window, which means no overlap."""
+    tail: Tail | None = None
+    """What happens to the end of a document: ``keep`` (default), ``backfill``, ``drop`` or ``pad``."""
+    min_tail: Amount | None = None
+    """With ``backfill``: fewer fresh tokens than this are dropped and counted; default: a quarter of the window."""
+    overlap_labels: bool | None = None
+    """Whether tokens read again as overlap carry labels again; default false."""
+    oversize: Oversize | None = None
+    """Documents longer than the window: ``split`` (default), ``truncate`` or ``drop``."""
+
+    def over(self, under: SlicingConfig | None) -> SlicingConfig:
+        """This config with what it leaves out taken from another."""
+        if under is None:
+            return self
+        return SlicingConfig(**{**under.model_dump(exclude_none=True), **self.model_dump(exclude_none=True)})
+
+    def resolved(self, context: int) -> Slicing:
+        """The rule for a stage's context."""
+        window = self.window if self.window is not None else context
+        return Slicing(
+            window=window,
+            stride=self.stride if self.stride is not None else window,
+            tail=self.tail or "keep",
+            min_tail=self.min_tail if self.min_tail is not None else window // 4,
+            overlap_labels=bool(self.overlap_labels),
+            oversize=self.oversize or "split",
+        )
+
+
+class Slicing(Model):
+    """A slicing rule with every default filled in."""
+
+    window: int
+    """Document tokens in a piece."""
+    stride: int
+    """Tokens between two window starts."""
+    tail: Tail
+    min_tail: int
+    overlap_labels: bool
+    oversize: Oversize
+
+    def faults(self, context: int, method: Method) -> list[Fault]:
+        """What makes the rule impossible in a stage of this context and packing."""
+        found = []
+        if self.window > context:
+            fix = f"lower the window to {context}, or raise the stage's context"
+            found.append(Fault(("window",), self.window, f"1..{context} (the context)", fix))
+        if self.stride > self.window:
+            fix = f"lower the stride to {self.window}, or raise the window: a larger stride would skip tokens"
+            found.append(Fault(("stride",), self.stride, f"1..{self.window} (the window)", fix))
+        if self.min_tail > self.window:
+            fix = f"lower min_tail to at most {self.window}"
+            found.append(Fault(("min_tail",), self.min_tail, f"0..{self.window} (the window)", fix))
+        if method == "concat":
+            found += self._concat_faults(context)
+        return found
+
+    def _concat_faults(self, context: int) -> list[Fault]:
+        found = []
+        if self.window < context:
+            fix = "leave the window out, or use packing best_fit"
+            found.append(Fault(("window",), self.window, f"{context} (the context) with packing concat", fix))
+        if self.tail not in ("keep", "drop"):
+            fix = "use keep or drop, or packing best_fit: concat has one tail per block, not one per document"
+            found.append(Fault(("tail",), self.tail, "keep or drop with packing concat", fix))
+        if self.oversize != "split":
+            fix = "use split, or packing best_fit: concat does not look at a document's length"
+            found.append(Fault(("oversize",), self.oversize, "split with packing concat", fix))
+        return found
+
+
+class Packing(Model):
+    """How pieces fill rows of ``context`` positions, and what they see of each other."""
+
+    method: Method = "best_fit"
+    attention: Attention = "piece"
+    """``piece``: pieces of a row do not see each other; ``sequence``: the whole row is one."""
+    positions: Positions = "restart"
+    """Whether positions start at 0 in each piece or run on through the row."""
+    cross_labels: bool = False
+    """Whether the last token of a document predicts the first of the next in its row."""
+
+
+def _packing_shorthand(given: Any) -> Any:
+    return {"method": given} if isinstance(given, str) else given
+
+
+PackingField = Annotated[
+    Packing, BeforeValidator(_packing_shorthand, json_schema_input_type=Packing | Method)
+]
+"""A packing, or the name of its method."""
+
+
+class Batch(Model):
+    """Sequences of one optimizer step: exactly one of the three ways to say it."""
+
+    sequences: Count | None = None
+    tokens: Count | None = None
+    """Positions of a batch; a whole number of sequences of the stage's context."""
+    ramp: Ramp | None = None
+    """Sequences from a position of the run on: ``{0: 256, 100B: 512}``; changes at the first batch end there."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_bare_number(cls, given: Any) -> Any:
+        if isinstance(given, int | str) and not isinstance(given, bool):
+            raise problem(
+                "",
+                given=given,
+                expected="a mapping with one of sequences, tokens, ramp",
+                fix=f"write {{sequences: {given}}} or {{tokens: {given}}}",
+            )
+        return given
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if found := exactly_one(self, ("sequences", "tokens", "ramp"), "write {sequences: 8}"):
+            raise faults(found)
+        return self
+
+
+class PoolConfig(Model):
+    """A named set of tokenised documents, as the recipe knows it before it is opened."""
+
+    path: str | None = None
+    """Its folder, or the prefix of a Megatron pair; relative to ``pools_root``."""
+    stock: Count | None = None
+    """Body tokens it has or will have: enough to plan without data; with a path it is a target."""
+    max_epochs: Count | None = None
+    """Readings allowed; default: the recipe's."""
+    on_exhausted: Exhaustion | None = None
+    """What happens when every token was read; default: the recipe's."""
+    slicing: SlicingConfig | None = None
+    """Slicing of this pool where it differs from the stage's."""
+    block_units: Annotated[
+        Count | None, BeforeValidator(lambda given: None if given == "auto" else given)
+    ] = Field(
+        default=None,
+        json_schema_extra={
+            "description": "Units planned and shuffled together; default auto: about 64 Mi tokens."
+        },
+    )
+    eos: Amount | None = None
+    """Id that ends a document, for files made elsewhere that do not say it."""
+    bos: Amount | None = None
+    """Id that starts a document, for files made elsewhere that do not say it."""
+
+    @model_validator(mode="after")
+    def _is_somewhere(self) -> Self:
+        if self.path is None and self.stock is None:
+            raise problem(
+                "path",
+                given="neither path nor stock",
+                expected="a path, or a stock to plan with, or both",
+                fix="write {path: FOLDER}, or {stock: 10B} for a plan without data",
+            )
+        return self

@@ -1,0 +1,217 @@
+"""Overrides as text: Hydra's grammar, read so that names and numbers keep what was written.
+
+Hydra turns ``695e0514`` into infinity and ``1_000`` into 1000; here both stay text, as in a YAML file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+from antlr4 import CommonTokenStream, InputStream
+from hydra.core.override_parser.overrides_parser import create_functions
+from hydra.core.override_parser.overrides_visitor import HydraErrorListener, HydraOverrideVisitor
+from hydra.core.override_parser.types import (
+    ChoiceSweep,
+    Override,
+    OverrideType,
+    QuotedString,
+    RangeSweep,
+    Sweep,
+    ValueType,
+)
+from hydra.errors import HydraException
+from hydra.grammar.gen.OverrideLexer import OverrideLexer
+from hydra.grammar.gen.OverrideParser import OverrideParser
+
+from recipe.config.problems import Place, problem
+from recipe.config.strict_yaml import parse_yaml
+from recipe.errors import RecipeError
+
+Kind = Literal["set", "add", "force", "delete"]
+
+_PREFIXES: tuple[tuple[str, Kind], ...] = (("++", "force"), ("+", "add"), ("~", "delete"), ("", "set"))
+_PLAIN_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
+_KEY = re.compile(r"[^\s=,{}\[\]()'\"]+")
+_FUNCTIONS = create_functions()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One override, read."""
+
+    text: str
+    kind: Kind
+    key: str
+    """Dotted key, or ``group`` / ``group@package`` of Hydra."""
+    value: Any = None
+    has_value: bool = True
+
+    @property
+    def place(self) -> Place:
+        """The key's parts."""
+        return tuple(self.key.split("."))
+
+
+class _WrittenFloat(float):
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _WrittenInt(int):
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _StrictVisitor(HydraOverrideVisitor):  # type: ignore[misc]
+    """Hydra's visitor, but numbers remember their text and keys stay text."""
+
+    def _createPrimitive(self, ctx: Any) -> Any:  # noqa: N802
+        value = super()._createPrimitive(ctx)
+        text = ctx.getText().strip()
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return value
+        if isinstance(value, int) and _PLAIN_INTEGER.fullmatch(text):
+            return value
+        written = _WrittenInt(value) if isinstance(value, int) else _WrittenFloat(value)
+        written.text = text
+        return written
+
+    def visitDictKey(self, ctx: Any) -> str:  # noqa: N802
+        value = self._createPrimitive(ctx)
+        return value if isinstance(value, str) else str(ctx.getText().strip())
+
+
+def _parse_value(text: str) -> Any:
+    """What stands behind ``=``: plain values, quoted strings, or a sweep.
+
+    Raises:
+        HydraException: the text does not follow the grammar.
+    """
+    if not text:
+        return ""
+    listener = HydraErrorListener()
+    lexer = OverrideLexer(InputStream(f"k={text}"))
+    lexer.removeErrorListeners()
+    lexer.addErrorListener(listener)
+    parser = OverrideParser(CommonTokenStream(lexer))
+    parser.removeErrorListeners()
+    parser.addErrorListener(listener)
+    parsed = _StrictVisitor(_FUNCTIONS).visit(parser.override())
+    return parsed._value
+
+
+def read_override(text: str) -> Change:
+    """One override; a sweep is refused.
+
+    Raises:
+        PydanticCustomError: see `problem`; the place is the override itself.
+    """
+    kind, key, value_text = _split(text)
+    if value_text is None:
+        return Change(text, kind, key, has_value=False)
+    value = _value_of(text, value_text)
+    if isinstance(value, Sweep):
+        fix = f"add -m to start one run per value, or quote one value: {key}='{value_text}'"
+        raise problem("", given=text, expected="one value", fix=fix)
+    return Change(text, kind, key, _plain(value))
+
+
+def _split(text: str) -> tuple[Kind, str, str | None]:
+    head, equals, value = text.partition("=")
+    prefix, kind = next(pair for pair in _PREFIXES if head.startswith(pair[0]))
+    key = head[len(prefix) :].strip()
+    if not _KEY.fullmatch(key) or "" in key.split(".") or (not equals and kind != "delete"):
+        expected = "key=value, +key=value, ++key=value or ~key"
+        raise problem("", given=text, expected=expected, fix="write it like seed=7 or stages.short.tokens=2M")
+    return kind, key, value if equals else None
+
+
+def _value_of(text: str, value_text: str) -> Any:
+    try:
+        return _parse_value(value_text)
+    except HydraException as error:
+        if not value_text.isascii():
+            try:
+                return parse_yaml(value_text, text)
+            except RecipeError:
+                pass
+        message = str(error).splitlines()[0] if str(error) else "cannot be read"
+        fix = f"{message}; quote a value that holds special characters: key='value'"
+        raise problem("", given=text, expected="a value in Hydra's override grammar", fix=fix) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, QuotedString):
+        return value.text
+    if isinstance(value, _WrittenFloat | _WrittenInt):
+        return value.text
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return value
+
+
+def expand_sweep(overrides: Sequence[str]) -> list[list[str]]:
+    """The overrides of every job of a sweep: ``seed=1,2`` stands for two, in Hydra's order.
+
+    ``range(1,4)`` and ``choice(a,b)`` work as in Hydra. Without a sweep there is one job.
+
+    Raises:
+        RecipeError: an override cannot be read, or is a sweep without an end.
+
+    >>> expand_sweep(["seed=1,2", "count=body"])
+    [['seed=1', 'count=body'], ['seed=2', 'count=body']]
+    """
+    return [list(job) for job in product(*map(_alternatives, overrides))]
+
+
+def sweep_labels(jobs: Sequence[Sequence[str]]) -> list[str]:
+    """A folder-safe name for every job: the overrides that differ between jobs; "" where there is one job.
+
+    >>> sweep_labels(expand_sweep(["seed=1,2", "count=body"]))
+    ['seed=1', 'seed=2']
+    """
+    if len(jobs) < 2:
+        return ["" for _ in jobs]
+    swept = [index for index in range(len(jobs[0])) if len({job[index] for job in jobs}) > 1]
+    labels = [_folder_safe(",".join(job[index].lstrip("+") for index in swept)) for job in jobs]
+    width = len(str(len(jobs) - 1))
+    if len(set(labels)) < len(labels):
+        return [f"{number:0{width}d},{label}" for number, label in enumerate(labels)]
+    return labels
+
+
+def _folder_safe(label: str) -> str:
+    return re.sub(r"[^\w=.,+%-]+", "_", label).strip("._")[:120] or "job"
+
+
+def _alternatives(text: str) -> list[str]:
+    try:
+        _, _, value_text = _split(text)
+        value = _value_of(text, value_text) if value_text is not None else None
+        if not isinstance(value, Sweep):
+            return [text]
+        if not isinstance(value, ChoiceSweep | RangeSweep):
+            fix = "use a list of values (1,2), range(1,4) or choice(a,b)"
+            raise problem("", given=text, expected="a sweep over listed values", fix=fix)
+    except Exception as error:
+        raise _as_recipe_error(text, error) from None
+    form = ValueType.RANGE_SWEEP if isinstance(value, RangeSweep) else ValueType.CHOICE_SWEEP
+    sweep = Override(type=OverrideType.CHANGE, key_or_group="k", value_type=form, _value=value)
+    return [f"{text.partition('=')[0]}={item}" for item in sweep.sweep_string_iterator()]
+
+
+def _as_recipe_error(text: str, error: Exception) -> Exception:
+    found = getattr(error, "context", None)
+    if not found:
+        return error
+    return RecipeError(text, [fault.problem() for fault in found["faults"]])

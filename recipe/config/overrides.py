@@ -1,0 +1,133 @@
+"""Overrides applied to a recipe's plain values: mappings merge, lists and values are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from recipe.config.merging import STAGE_ALTERNATIVES, drop_alternatives
+from recipe.config.override_text import Change, read_override
+from recipe.config.problems import Fault, Place, Vocabulary, nearest
+
+_NAMED = ("pools", "groups", "stages")
+"""Mappings whose keys are names of the recipe's own: a new one needs a ``+``."""
+
+
+def read_overrides(texts: Sequence[str]) -> tuple[list[Change], list[Fault]]:
+    """The overrides that can be read, and the faults of those that cannot."""
+    changes, found = list[Change](), list[Fault]()
+    for text in texts:
+        try:
+            changes.append(read_override(text))
+        except PydanticCustomError as error:
+            found += [fault.below((text,)) for fault in (error.context or {})["faults"]]
+    return changes, found
+
+
+def apply_changes(data: dict[str, Any], changes: Sequence[Change], vocabulary: Vocabulary) -> list[Fault]:
+    """Apply overrides in order, in place; what cannot be applied is left out and told."""
+    found = list[Fault]()
+    for change in changes:
+        fault = _refused(data, change, vocabulary)
+        if fault is None:
+            _apply(data, change)
+        else:
+            found.append(fault)
+    return found
+
+
+def _refused(data: dict[str, Any], change: Change, vocabulary: Vocabulary) -> Fault | None:
+    """Why an override cannot be applied; None where it can."""
+    place, missing = change.place, object()
+    there = _get(data, place, missing)
+    if change.kind == "delete":
+        return _refused_delete(change, there, there is missing, vocabulary)
+    if change.kind == "set" and len(place) > 1 and place[0] in _NAMED:
+        names = data.get(place[0])
+        if not isinstance(names, Mapping) or place[1] not in names:
+            known = list(names) if isinstance(names, Mapping) else []
+            fix = nearest(place[1], known, "name one of these")
+            expected = f"one of {', '.join(known) or 'none'}"
+            return Fault(place[:2], change.text, expected, f"{fix} +{change.text} adds a new one")
+    for depth in range(1, len(place) + 1):
+        if not vocabulary.is_known(place[:depth]):
+            return vocabulary.unknown_key(place[:depth], change.text)
+    if change.kind == "add" and there is not missing and there is not None and not isinstance(there, Mapping):
+        fix = f"write {change.text.lstrip('+')} to replace it"
+        return Fault(place, change.text, f"a key the recipe does not have; it is {there}", fix)
+    return None
+
+
+def _refused_delete(change: Change, there: Any, is_missing: bool, vocabulary: Vocabulary) -> Fault | None:
+    if is_missing:
+        if not vocabulary.is_known(change.place):
+            return vocabulary.unknown_key(change.place, change.text)
+        return Fault(change.place, change.text, "a key that the recipe has", "leave the override out")
+    if change.has_value and str(there) != str(change.value):
+        fix = f"write ~{change.key} to remove it whatever it is"
+        return Fault(change.place, change.text, f"the value it has: {there}", fix)
+    return None
+
+
+def _get(data: Any, place: Place, missing: Any) -> Any:
+    for key in place:
+        if isinstance(data, Mapping) and key in data:
+            data = data[key]
+        elif isinstance(data, list) and key.isdecimal() and int(key) < len(data):
+            data = data[int(key)]
+        else:
+            return missing
+    return data
+
+
+def _apply(data: dict[str, Any], change: Change) -> None:
+    *above, last = change.place
+    holder: Any = data
+    for depth, key in enumerate(above):
+        holder = _step_into(holder, key, change.place[: depth + 1])
+    if isinstance(holder, list):
+        index = int(last) if last.isdecimal() and int(last) < len(holder) else len(holder)
+        holder[index : index + 1] = [] if change.kind == "delete" else [change.value]
+    elif change.kind == "delete":
+        del holder[last]
+    else:
+        _lay_over(holder, {last: change.value}, tuple(above))
+
+
+def _step_into(holder: Any, key: str, place: Place) -> Any:
+    """The mapping or list at a key, made where it is missing; shorthand becomes the mapping it stands for."""
+    if isinstance(holder, list):
+        return holder[int(key)]
+    if not isinstance(holder.get(key), dict | list) or _is_short_group(place, holder[key]):
+        holder[key] = _spelled_out(place, holder.get(key))
+    return holder[key]
+
+
+def _is_short_group(place: Place, value: Any) -> bool:
+    return len(place) == 2 and place[0] == "groups" and isinstance(value, list)
+
+
+def _spelled_out(place: Place, value: Any) -> dict[str, Any]:
+    if _is_short_group(place, value):
+        return {"pools": value}
+    if isinstance(value, str) and place[-1] == "packing":
+        return {"method": value}
+    if isinstance(value, str) and place == ("sink",):
+        return {"format": value}
+    return {}
+
+
+def _lay_over(holder: dict[str, Any], over: Mapping[str, Any], place: Place) -> None:
+    within_stage = place[2:] if place[:1] == ("stages",) and len(place) >= 2 else None
+    if place[:1] == ("every_stage",):
+        within_stage = place[1:]
+    if within_stage is not None:
+        drop_alternatives(holder, over, within_stage, STAGE_ALTERNATIVES)
+    for key, value in over.items():
+        there = holder.get(key)
+        if isinstance(value, Mapping) and isinstance(there, dict):
+            _lay_over(there, value, (*place, key))
+        else:
+            holder[key] = value

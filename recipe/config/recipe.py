@@ -1,0 +1,160 @@
+"""The recipe: the whole declared intent, as the rest of the program reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from recipe.config.checks import recipe_faults
+from recipe.config.group import GroupConfig
+from recipe.config.model import (
+    Attention,
+    Counted,
+    Exhaustion,
+    Labels,
+    Method,
+    Model,
+    ModelConfig,
+    Oversize,
+    PoolConfig,
+    Positions,
+    SinkConfig,
+    Tail,
+    TokenizerConfig,
+)
+from recipe.config.problems import faults
+from recipe.config.spans import Span, stage_spans
+from recipe.config.stage import Stage
+from recipe.config.values import LARGEST_SEED, Count, Seed
+
+__all__ = ["LARGEST_SEED", "Recipe", "Rule"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """How one pool is sliced, packed and labelled in one stage: everything resolved."""
+
+    context: int
+    window: int
+    stride: int
+    tail: Tail
+    min_tail: int
+    overlap_labels: bool
+    oversize: Oversize
+    method: Method
+    attention: Attention
+    positions: Positions
+    cross_labels: bool
+    labels: Labels
+
+
+def _sink_shorthand(given: Any) -> Any:
+    return {"format": given} if isinstance(given, str) else given
+
+
+class Recipe(Model):
+    """Pools, stages, quotas and seed; order of pools and stages is meant."""
+
+    name: str = "recipe"
+    """What runs are called by default; no part of the recipe's identity."""
+    seed: Seed
+    """Base seed of every order: 0..2**63-1, and 0 is a seed like any other."""
+    tokenizer: TokenizerConfig | None = None
+    model: ModelConfig | None = None
+    pools_root: str | None = None
+    """Folder that relative pool paths start from; default: the working directory."""
+    pools: dict[str, PoolConfig]
+    groups: dict[str, GroupConfig] = {}
+    count: Counted = "body"
+    """Kind of token that quotas, debts and "spent" are counted in."""
+    labels: Labels = "shifted"
+    """``shifted``: labels are the next tokens; ``inputs``: labels equal inputs, for trainers that shift."""
+    on_exhausted: Exhaustion = "repeat"
+    """What happens when a pool was read whole: ``repeat``, ``stop`` or ``redistribute``."""
+    max_epochs: Count = 4
+    """Readings of a pool that are allowed; beyond about four, repeated tokens lose their value
+    (Muennighoff et al., *Scaling Data-Constrained Language Models*, 2023)."""
+    stages: dict[str, Stage]
+    sink: Annotated[SinkConfig | None, BeforeValidator(_sink_shorthand)] = Field(
+        default=None, json_schema_extra={"description": "Files that `recipe run` writes."}
+    )
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        if found := recipe_faults(self.pools, self.groups, self.stages, self.model):
+            raise faults(found)
+        return self
+
+    @property
+    def spans(self) -> dict[str, Span]:
+        """Where each stage starts and stops, in positions of the run."""
+        return stage_spans(self.stages.values())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every share and chunk is a number, as in a stored recipe."""
+        shares = all(group.within.shares is not None for group in self.groups.values())
+        return shares and all(stage.chunk is not None for stage in self.stages.values())
+
+    def shares(self, stage_name: str) -> dict[str, Fraction]:
+        """The exact share of every pool in a stage, in the order of the pools; they sum to one.
+
+        Raises:
+            ValueError: the stage names a group whose shares depend on the stocks (see `settle`).
+        """
+        shares = dict.fromkeys(self.pools, Fraction(0))
+        for name, part in self.stages[stage_name].parts.items():
+            if name in self.pools:
+                shares[name] += part
+                continue
+            within = self.groups[name].within.shares
+            if within is None:
+                raise ValueError(
+                    f"group {name!r} is {self.groups[name].within.kind}: settle the recipe first"
+                )
+            for member, share in within.items():
+                shares[member] += part * share
+        return shares
+
+    def rule(self, stage_name: str, pool_name: str) -> Rule:
+        """How a pool is sliced and packed in a stage: the pool's own slicing over the stage's."""
+        stage, own = self.stages[stage_name], self.pools[pool_name].slicing
+        declared = own.over(stage.declared_slicing) if own is not None else stage.declared_slicing
+        return Rule(
+            context=stage.context,
+            **declared.resolved(stage.context).model_dump(),
+            **stage.packing.model_dump(),
+            labels=self.labels,
+        )
+
+    def epochs_allowed(self, pool_name: str) -> int:
+        """Readings of a pool that are allowed."""
+        return self.pools[pool_name].max_epochs or self.max_epochs
+
+    def exhaustion(self, pool_name: str) -> Exhaustion:
+        """What happens when a pool was read whole."""
+        return self.pools[pool_name].on_exhausted or self.on_exhausted
+
+    def pool_path(self, pool_name: str) -> Path:
+        """Where a pool is.
+
+        Raises:
+            ValueError: the pool has a stock to plan with, and no path.
+        """
+        path = self.pools[pool_name].path
+        if path is None:
+            raise ValueError(f"pool {pool_name!r} has no path")
+        return Path(self.pools_root or "").expanduser() / Path(path).expanduser()
+
+    def group_shares(self, stage_name: str) -> Mapping[str, Fraction]:
+        """The share of every group in a stage: the sum over its pools."""
+        shares = self.shares(stage_name)
+        return {
+            name: sum((shares[pool] for pool in group.pools), Fraction(0))
+            for name, group in self.groups.items()
+        }

@@ -1,0 +1,114 @@
+"""One stage of the curriculum: its length, context, batch, slicing, packing and shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from recipe.config.model import Batch, Model, Packing, PackingField, Slicing, SlicingConfig, exactly_one
+from recipe.config.problems import Fault, faults
+from recipe.config.values import Count, Quotas, TokenQuotas, Weights
+from recipe.maths.amounts import parse_amount
+from recipe.maths.shares import from_weights
+
+LENGTHS = ("tokens", "steps", "until")
+SHARES = ("quotas", "weights", "quotas_tokens")
+BATCHES = ("sequences", "tokens", "ramp")
+
+
+class Stage(Model):
+    """A stretch of the run with one context, slicing and packing."""
+
+    name: SkipJsonSchema[str] = Field(exclude=True)
+    tokens: Count | None = None
+    """Length in positions: steps x sequences x context. Exactly one of tokens, steps, until."""
+    steps: Count | None = None
+    """Length in optimizer steps."""
+    until: Count | None = None
+    """The stage ends at the first batch end at or after this position of the run."""
+    context: Count
+    """Positions of a sequence."""
+    batch: Batch
+    """Sequences of one optimizer step."""
+    chunk: Count | None = None
+    """Positions of an accounting period; default: a twentieth of the stage, at most 1B."""
+    declared_slicing: SlicingConfig = Field(default=SlicingConfig(), alias="slicing")
+    packing: PackingField = Packing()
+    quotas: Quotas | None = None
+    """Percent text by pool or group, summing to exactly 100%; one may say ``rest``."""
+    weights: Weights | None = None
+    """Numbers by pool or group; the share is the number over their sum."""
+    quotas_tokens: TokenQuotas | None = None
+    """Token amounts by pool or group; their sum is the length of the stage."""
+
+    @property
+    def slicing(self) -> Slicing:
+        """The stage's rule, defaults filled in; a pool may override it (`Recipe.rule`)."""
+        return self.declared_slicing.resolved(self.context)
+
+    @property
+    def ramp(self) -> tuple[tuple[int, int], ...]:
+        """Sequences of a batch by position of the run; a constant batch is ``((0, n),)``."""
+        if self.batch.ramp is not None:
+            return tuple(self.batch.ramp.items())
+        if self.batch.sequences is not None:
+            return ((0, self.batch.sequences),)
+        assert self.batch.tokens is not None
+        return ((0, self.batch.tokens // self.context),)
+
+    @property
+    def parts(self) -> dict[str, Fraction]:
+        """Shares as stated, by pool or group; they sum to one."""
+        if self.quotas is not None:
+            return dict(self.quotas)
+        return from_weights(self.weights or self.quotas_tokens or {})
+
+    @property
+    def shares_form(self) -> str:
+        """Which of quotas, weights and quotas_tokens is given."""
+        return next(form for form in SHARES if getattr(self, form) is not None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _length_from_quotas(cls, given: Any) -> Any:
+        """Token quotas say the stage's length where nothing else does."""
+        if not isinstance(given, Mapping) or any(given.get(key) is not None for key in LENGTHS):
+            return given
+        amounts = given.get("quotas_tokens")
+        if not isinstance(amounts, Mapping):
+            return given
+        try:
+            return {**given, "tokens": sum(map(parse_amount, amounts.values())) or None}
+        except ValueError:
+            return given
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        found = exactly_one(self, LENGTHS, "write tokens: 1B")
+        found += exactly_one(self, SHARES, "write quotas: {pool: 100%}, with every pool of the recipe")
+        found += [fault.below(("batch",)) for fault in self._batch_faults()]
+        found += [
+            fault.below(("slicing",)) for fault in self.slicing.faults(self.context, self.packing.method)
+        ]
+        if found:
+            raise faults(found)
+        return self
+
+    def _batch_faults(self) -> list[Fault]:
+        tokens = self.batch.tokens
+        if tokens is None or tokens % self.context == 0:
+            return []
+        below = tokens - tokens % self.context
+        nearest_two = [size for size in (below, below + self.context) if size]
+        return [
+            Fault(
+                ("tokens",),
+                tokens,
+                f"a whole number of sequences of {self.context} positions",
+                f"write {' or '.join(f'{size} ({size // self.context} sequences)' for size in nearest_two)}",
+            )
+        ]

@@ -1,0 +1,129 @@
+"""YAML read without surprises: names keep their text, a key given twice is a fault with both lines.
+
+Only ``true``/``false``, ``null`` and plain decimal integers turn into values. Whatever else YAML 1.1 would
+convert (``no``, ``1e5``, ``2024_01``, ``12:30``, dates) stays the text that was written, as value and as key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from recipe.config.problems import Fault, Place, shown
+from recipe.errors import RecipeError
+
+_TAG = "tag:yaml.org,2002:"
+
+
+class StrictLoader(yaml.SafeLoader):
+    """PyYAML's safe loader with few implicit types, and text for keys."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+
+    def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping whose keys are text, in the order written; merge keys (``<<``) go under own keys."""
+        self.flatten_mapping(node)
+        return {self._key(key): self.construct_object(value, deep=deep) for key, value in node.value}  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def _key(node: Node) -> str:
+        if not isinstance(node, ScalarNode):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key must be a single word", node.start_mark
+            )
+        return str(node.value)
+
+
+def _resolver(tag: str, pattern: str, first: str) -> None:
+    StrictLoader.add_implicit_resolver(_TAG + tag, re.compile(pattern), list(first))
+
+
+_resolver("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF")
+_resolver("null", r"^(?:~|null|Null|NULL|)$", "~nN\0")
+StrictLoader.add_implicit_resolver(_TAG + "null", re.compile(r"^$"), [""])
+_resolver("int", r"^[-+]?(?:0|[1-9][0-9]*)$", "-+0123456789")
+_resolver("merge", r"^<<$", "<")
+
+
+def parse_yaml(text: str, title: str) -> Any:
+    """The plain value of YAML text.
+
+    Raises:
+        RecipeError: it is no YAML, or a mapping has a key twice; ``title`` names the file.
+    """
+    try:
+        loader = StrictLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return {}
+        twice = [fault.problem() for fault in _repeated_keys(node, (), [])]
+        if twice:
+            raise RecipeError(title, twice)
+        return loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        raise _not_yaml(error, title) from None
+    except (yaml.YAMLError, ValueError) as error:
+        fix = "save it as UTF-8 text without control characters"
+        raise RecipeError.single(title, title, given=shown(str(error)), expected="YAML", fix=fix) from None
+
+
+def read_yaml(path: Path, title: str | None = None) -> Any:
+    """The plain value of a YAML file; faults as `parse_yaml`."""
+    title = title or str(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        fix = "save it as UTF-8"
+        raise RecipeError.single(
+            title, title, given=f"byte {error.start} is no UTF-8", expected="UTF-8", fix=fix
+        ) from None
+    return parse_yaml(text, title)
+
+
+def _not_yaml(error: yaml.MarkedYAMLError, title: str) -> RecipeError:
+    mark = error.problem_mark or error.context_mark
+    line = f"{title}:{mark.line + 1}" if mark else title
+    given = mark.get_snippet(indent=0) if mark else None
+    message = " ".join(part for part in (error.context, error.problem) if part)
+    fix = (
+        f"{message}{f', column {mark.column + 1}' if mark else ''}; quote text that holds special characters"
+    )
+    if error.problem and "\\t" in error.problem:
+        fix = f"{message}: indent with spaces"
+    return RecipeError.single(
+        title, line, given=(given or "").split("\n")[0] or "the file", expected="YAML", fix=fix
+    )
+
+
+def _repeated_keys(node: Node, place: Place, above: list[Node]) -> Iterator[Fault]:
+    if node in above:
+        raise yaml.MarkedYAMLError(problem="a value refers to itself", problem_mark=node.start_mark)
+    above = [*above, node]
+    if isinstance(node, SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _repeated_keys(item, (*place, str(index)), above)
+    if not isinstance(node, MappingNode):
+        return
+    first: dict[str, tuple[Node, Node]] = {}
+    for key, value in node.value:
+        name = str(key.value) if isinstance(key, ScalarNode) else "?"
+        if name in first and key.tag != f"{_TAG}merge":
+            lines = [pair[0].start_mark.line + 1 for pair in (first[name], (key, value))]
+            given = f"{_text(first[name][1])} (line {lines[0]}) and {_text(value)} (line {lines[1]})"
+            fix = (
+                f"remove line {lines[0]} or line {lines[1]}" if lines[0] != lines[1] else "remove one of them"
+            )
+            yield Fault((*place, name), given, "each key once", fix)
+        first.setdefault(name, (key, value))
+        yield from _repeated_keys(value, (*place, name), above)
+
+
+def _text(node: Node) -> str:
+    if isinstance(node, ScalarNode):
+        return shown(str(node.value))
+    return f"a {node.id}"

@@ -1,0 +1,229 @@
+"""Types of single values in a recipe: amounts, shares, names; each refuses with a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
+
+from recipe.config.problems import Fault, faults, problem, shown
+from recipe.maths.amounts import AMOUNT_PATTERN, LARGEST_AMOUNT, parse_amount
+from recipe.maths.shares import (
+    PERCENT_PATTERN,
+    parse_percent,
+    parse_weight,
+    percent_text,
+    weight_text,
+)
+
+LARGEST_SEED = 2**63 - 1
+WEIGHT_PATTERN = r"^\s*([0-9_]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|[0-9]+/[0-9]+)\s*$"
+
+
+def _amount(least: int, most: int = LARGEST_AMOUNT) -> Callable[[object], int]:
+    span = f"{least}..{most}" if most < LARGEST_AMOUNT else f"{least} or more"
+    if most == LARGEST_AMOUNT and least == 0:
+        span = "0..2**63-1"
+
+    def read(given: object) -> int:
+        try:
+            amount = parse_amount(given)
+        except ValueError as error:
+            raise problem(
+                "",
+                given=given,
+                expected=f"a whole number, {span}",
+                fix=f"{error}; write it like 10B, 4Mi, 1_000_000 or 1e9",
+            ) from None
+        if not least <= amount <= most:
+            raise problem("", given=given, expected=f"a whole number, {span}", fix=f"use at least {least}")
+        return amount
+
+    return read
+
+
+def _amount_schema(least: int) -> dict[str, Any]:
+    number = {"type": "integer", "minimum": least}
+    return {
+        "anyOf": [number, {"type": "string", "pattern": AMOUNT_PATTERN, "examples": ["10B", "4Mi", "1e9"]}]
+    }
+
+
+Count = Annotated[int, BeforeValidator(_amount(1)), WithJsonSchema(_amount_schema(1))]
+"""A whole number of at least one, as a number or an amount."""
+
+Amount = Annotated[int, BeforeValidator(_amount(0)), WithJsonSchema(_amount_schema(0))]
+"""A whole number of at least zero, as a number or an amount."""
+
+
+def read_share(given: object) -> Fraction | str:
+    """Percent text as a share, or the word ``rest``."""
+    if isinstance(given, str) and given.strip() == "rest":
+        return "rest"
+    try:
+        return parse_percent(given)
+    except ValueError:
+        raise problem(
+            "", given=given, expected="percent text such as 61.6%, or rest", fix=_percent_fix(given)
+        ) from None
+
+
+def _percent_fix(given: object) -> str:
+    try:
+        number = parse_weight(given)
+    except ValueError:
+        return "write the share with a percent sign, like 61.6%"
+    if number < 0:
+        return "a share cannot be negative: write 0% or more"
+    fraction = f" (or {weight_text(number * 100)}% if it is a fraction)" if 0 < number <= 1 else ""
+    return f"write {weight_text(number)}%{fraction}; plain numbers go under 'weights', tokens under 'quotas_tokens'"
+
+
+def fill_rest(parts: Mapping[str, Fraction | str]) -> dict[str, Fraction]:
+    """Shares that sum to exactly one: ``rest`` becomes what the others leave."""
+    resting = [name for name, part in parts.items() if part == "rest"]
+    named = sum((part for part in parts.values() if isinstance(part, Fraction)), Fraction(0))
+    written = {name: part if part == "rest" else percent_text(Fraction(part)) for name, part in parts.items()}
+    if len(resting) > 1:
+        raise problem(
+            "",
+            given=shown(written),
+            expected="rest at most once",
+            fix=f"give all but one of {resting} a share",
+        )
+    if named > 1 or (not resting and named != 1):
+        over = named - 1
+        change = (
+            f"lower a share by {percent_text(over)}"
+            if over > 0
+            else f"raise a share by {percent_text(-over)}"
+        )
+        raise problem(
+            "",
+            given=f"sum {percent_text(named)} of {written}",
+            expected="shares that sum to exactly 100%",
+            fix=f"{change}, or write rest for one of them",
+        )
+    return {name: 1 - named if part == "rest" else Fraction(part) for name, part in parts.items()}
+
+
+def read_weight(given: object) -> Fraction:
+    """A weight: an exact number of at least zero."""
+    try:
+        weight = parse_weight(given)
+    except ValueError:
+        fix = "weights are plain numbers: write 3 or 0.5"
+        if isinstance(given, str) and "%" in given:
+            fix = "percent text goes under 'quotas': rename 'weights' to 'quotas'"
+        raise problem("", given=given, expected="a number, 0 or more", fix=fix) from None
+    if weight < 0:
+        raise problem(
+            "", given=given, expected="a number, 0 or more", fix="write 0 for a pool that takes no part"
+        )
+    return weight
+
+
+def some_positive(weights: dict[str, Any]) -> dict[str, Any]:
+    """The weights, when at least one is above zero."""
+    if not any(weights.values()):
+        raise problem(
+            "",
+            given=shown({name: weight_text(Fraction(weight)) for name, weight in weights.items()}),
+            expected="at least one number above 0",
+            fix=f"give one of {', '.join(weights) or 'the pools'} a number above 0",
+        )
+    return weights
+
+
+def write_weight(weight: Fraction) -> int | str:
+    """A weight in plain form: an int, or exact text."""
+    return weight.numerator if weight.denominator == 1 else weight_text(weight)
+
+
+ShareText = Annotated[
+    Any,
+    PlainValidator(read_share),
+    PlainSerializer(percent_text, return_type=str),
+    WithJsonSchema(
+        {"anyOf": [{"const": "rest"}, {"type": "string", "pattern": PERCENT_PATTERN}], "examples": ["61.6%"]}
+    ),
+]
+WeightNumber = Annotated[
+    Fraction,
+    PlainValidator(read_weight),
+    PlainSerializer(write_weight),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": WEIGHT_PATTERN}]}
+    ),
+]
+Quotas = Annotated[dict[str, ShareText], AfterValidator(fill_rest)]
+Weights = Annotated[dict[str, WeightNumber], AfterValidator(some_positive)]
+TokenQuotas = Annotated[dict[str, Amount], AfterValidator(some_positive)]
+
+
+def _read_ramp(given: object) -> dict[int, int]:
+    if not isinstance(given, Mapping) or not given:
+        raise problem(
+            "",
+            given=given,
+            expected="a mapping of positions of the run to sequences",
+            fix="write {0: 256, 100B: 512}",
+        )
+    found: list[Fault] = []
+    ramp: dict[int, int] = {}
+    for key, value in given.items():
+        try:
+            position, sequences = parse_amount(key), parse_amount(value)
+        except ValueError as error:
+            found.append(
+                Fault(
+                    (str(key),), value, "a position of the run, then sequences", f"{error}; write 100B: 512"
+                )
+            )
+            continue
+        if sequences < 1:
+            found.append(Fault((str(key),), value, "1 sequence or more", "use at least 1"))
+        if ramp and position <= max(ramp):
+            found.append(
+                Fault(
+                    (str(key),),
+                    value,
+                    f"a position after {max(ramp)}",
+                    "write the positions in rising order, each once",
+                )
+            )
+        ramp[position] = sequences
+    if not found and 0 not in ramp:
+        found.append(
+            Fault(
+                (),
+                given,
+                "0 as the first position",
+                "say how many sequences the run starts with: {0: 256, …}",
+            )
+        )
+    if found:
+        raise faults(found)
+    return ramp
+
+
+Ramp = Annotated[
+    dict[int, int],
+    BeforeValidator(_read_ramp),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "propertyNames": {"pattern": AMOUNT_PATTERN},
+            "additionalProperties": _amount_schema(1),
+            "minProperties": 1,
+        }
+    ),
+]
+"""Sequences of a batch from a position of the run on; the first position is 0."""
+
+Seed = Annotated[
+    int, BeforeValidator(_amount(0)), WithJsonSchema({**_amount_schema(0), "maximum": LARGEST_SEED})
+]
+"""A base seed, ``0..2**63-1``."""

@@ -1,0 +1,94 @@
+"""The keys of a recipe at every place, options of later versions, and how values are written."""
+
+from __future__ import annotations
+
+from recipe.config.group import GroupConfig
+from recipe.config.model import (
+    Batch,
+    Model,
+    ModelConfig,
+    Packing,
+    PoolConfig,
+    SinkConfig,
+    SlicingConfig,
+    TokenizerConfig,
+)
+from recipe.config.problems import Vocabulary
+from recipe.config.recipe import Recipe
+from recipe.config.stage import Stage
+
+TOP_ONLY_WRITTEN = ("every_stage", "curriculum")
+"""Top-level keys that are applied before a recipe is whole."""
+
+
+def keys_of(model: type[Model]) -> list[str]:
+    """The keys of a model as a recipe writes them."""
+    return [info.alias or name for name, info in model.model_fields.items() if not info.exclude]
+
+
+_SLICING_LATER = {
+    "align": "cuts at paragraph or sentence ends; leave it out, cuts are at token counts",
+    "align_within": "belongs to align; leave it out",
+    "density": "thinning; leave it out, every piece is kept",
+    "offset": "random offsets; leave it out, windows start at token 0",
+}
+_VIEW_LATER = "views of a pool; prepare a pool of its own instead"
+_POOL_LATER = dict.fromkeys(("of", "where", "min_tokens", "max_tokens", "by"), _VIEW_LATER)
+_STAGE_LATER = {
+    "quota_ramp": "write two stages, the second with like: and the new quotas",
+    "policy": "change quotas by a new stage instead",
+}
+
+VOCABULARY = Vocabulary(
+    keys={
+        (): [*keys_of(Recipe), *TOP_ONLY_WRITTEN],
+        ("tokenizer",): keys_of(TokenizerConfig),
+        ("model",): keys_of(ModelConfig),
+        ("sink",): keys_of(SinkConfig),
+        ("pools", "*"): keys_of(PoolConfig),
+        ("pools", "*", "slicing"): keys_of(SlicingConfig),
+        ("groups", "*"): keys_of(GroupConfig),
+        **{
+            (*place, *below): keys
+            for place in (("every_stage",), ("stages", "*"))
+            for below, keys in (
+                ((), [*keys_of(Stage), "like"]),
+                (("batch",), keys_of(Batch)),
+                (("slicing",), keys_of(SlicingConfig)),
+                (("packing",), keys_of(Packing)),
+            )
+        },
+    },
+    later={
+        ("pools", "*"): _POOL_LATER,
+        ("pools", "*", "slicing"): _SLICING_LATER,
+        **{(*place, "slicing"): _SLICING_LATER for place in (("every_stage",), ("stages", "*"))},
+        **{place: _STAGE_LATER for place in (("every_stage",), ("stages", "*"))},
+        **{
+            (*place, "packing"): {"eos_keep": "random separators; leave it out, every separator is kept"}
+            for place in (("every_stage",), ("stages", "*"))
+        },
+    },
+    examples={
+        ("seed",): "seed: 1",
+        ("pools",): "pools: {web: {path: pools/web}}",
+        ("pools", "*"): "{path: FOLDER}",
+        ("pools", "*", "path"): "the path as text, in quotes if it looks like a number",
+        ("groups",): "groups: {code_all: [code, teacher]}",
+        ("groups", "*"): "a list of pools, or {pools: [...], within: even}",
+        ("groups", "*", "pools"): "[code, teacher]",
+        ("stages",): "stages: {main: {tokens: 1B, …}}",
+        ("stages", "*"): "{tokens: 1B, context: 4096, batch: {sequences: 512}, quotas: {web: 100%}}",
+        ("stages", "*", "context"): "context: 4096",
+        ("stages", "*", "batch"): "batch: {sequences: 512}",
+        ("stages", "*", "slicing"): "slicing: {window: 4096, stride: 3584}",
+        ("stages", "*", "packing"): "packing: best_fit",
+        ("stages", "*", "quotas"): "quotas: {web: 61.6%, code: rest}",
+        ("stages", "*", "weights"): "weights: {web: 3, code: 2}",
+        ("stages", "*", "quotas_tokens"): "quotas_tokens: {web: 616k, code: 384k}",
+        ("name",): "name: trial; in quotes if it looks like a number",
+        ("pools_root",): "pools_root: FOLDER",
+        ("tokenizer",): "tokenizer: {path: FOLDER} or tokenizer: bytes",
+        ("model",): "model: {max_positions: 32768, vocab_size: 151936}",
+    },
+)

@@ -1,0 +1,194 @@
+"""Shares of a mixture as exact fractions: percent text, weights, token amounts, and shares within a group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Context, Decimal
+from fractions import Fraction
+from math import lcm
+
+from recipe.maths.rounding import largest_remainder
+
+SHARE_GRAIN = 10**9
+"""Shares computed from stocks are rounded to whole parts of this, so that they can be written down."""
+
+PERCENT_PATTERN = r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$"
+
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?\s*", re.ASCII)
+_RATIO = re.compile(r"\s*\d{1,40}\s*/\s*0*[1-9]\d{0,39}\s*", re.ASCII)
+_DIGITS = Context(prec=60)
+
+
+def parse_percent(text: object) -> Fraction:
+    """The share that percent text states; never negative, may be above one.
+
+    Raises:
+        ValueError: not percent text. Bare numbers are refused: ``1`` could be one percent or all.
+
+    >>> parse_percent("61.6%")
+    Fraction(77, 125)
+    """
+    match = _PERCENT.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(f"not percent text: {text!r}")
+    return Fraction(match[1]) / 100
+
+
+def percent_text(share: Fraction) -> str:
+    """Percent text that reads back as exactly this share.
+
+    Raises:
+        ValueError: the share has no finite decimal form, such as 1/3.
+
+    >>> percent_text(Fraction(77, 125))
+    '61.6%'
+    """
+    percent = share * 100
+    tens = 0
+    while (percent * 10**tens).denominator != 1:
+        tens += 1
+        if tens > 60 or not _is_finite(percent):
+            raise ValueError(f"{share} has no finite decimal form")
+    digits = str(int(percent * 10**tens)).rjust(tens + 1, "0")
+    return f"{digits[:-tens]}.{digits[-tens:]}%" if tens else f"{digits}%"
+
+
+def _is_finite(value: Fraction) -> bool:
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return rest == 1
+
+
+def parse_weight(given: object) -> Fraction:
+    """A weight as an exact number: what is written, not its nearest binary float.
+
+    A Python float means its shortest decimal text, so ``0.1`` is one tenth; ``'2/3'`` is two thirds.
+
+    Raises:
+        ValueError: not a finite number.
+
+    >>> [parse_weight(value) for value in (3, 0.1, "1.5e-3", "2/3")]
+    [Fraction(3, 1), Fraction(1, 10), Fraction(3, 2000), Fraction(2, 3)]
+    """
+    if isinstance(given, Fraction):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        return Fraction(given)
+    text = repr(given) if isinstance(given, float) else given
+    if isinstance(text, str) and (_NUMBER.fullmatch(text) or _RATIO.fullmatch(text)):
+        return Fraction(text.replace(" ", ""))
+    raise ValueError(f"not a number: {given!r}")
+
+
+def weight_text(weight: Fraction) -> str:
+    """The shortest exact text of a weight: a decimal where it is finite, else a ratio.
+
+    >>> [weight_text(Fraction(text)) for text in ("3", "1/10", "2/3")]
+    ['3', '0.1', '2/3']
+    """
+    return percent_text(weight / 100)[:-1] if _is_finite(weight) else str(weight)
+
+
+def from_weights(weights: Mapping[str, Fraction | int]) -> dict[str, Fraction]:
+    """Shares in proportion to weights; they sum to exactly one.
+
+    Raises:
+        ValueError: a weight is negative, or none is positive.
+
+    >>> from_weights({"a": 3, "b": 2})
+    {'a': Fraction(3, 5), 'b': Fraction(2, 5)}
+    """
+    exact = {name: Fraction(weight) for name, weight in weights.items()}
+    total = sum(exact.values(), Fraction(0))
+    if total <= 0 or min(exact.values()) < 0:
+        raise ValueError(f"weights must be >= 0 and one of them > 0: {dict(weights)}")
+    return {name: weight / total for name, weight in exact.items()}
+
+
+def common_denominator(shares: Iterable[Fraction]) -> int:
+    """The least number all shares are whole parts of."""
+    return lcm(*(share.denominator for share in shares))
+
+
+def natural(stock: Mapping[str, int]) -> dict[str, Fraction]:
+    """Shares in proportion to what is in stock: every token is read equally often."""
+    return from_weights(stock)
+
+
+def even(names: Iterable[str]) -> dict[str, Fraction]:
+    """The same share for each."""
+    return from_weights(dict.fromkeys(names, 1))
+
+
+def temperature(stock: Mapping[str, int], exponent: Fraction) -> dict[str, Fraction]:
+    """Shares in proportion to ``stock ** exponent``: 1 is natural, 0 is even, between them smaller pools gain.
+
+    Computed with 60 decimal digits, the same on every machine.
+
+    Raises:
+        ValueError: the exponent is outside ``0..1``.
+
+    Source:
+        Conneau and Lample, *Cross-lingual Language Model Pretraining* (2019), section 3.1, exponent 0.7;
+        Xue et al., *mT5* (2021), exponent 0.3. A "temperature" T of other texts is 1/exponent.
+
+    >>> {name: round(float(share), 4) for name, share in temperature({"a": 10**9, "b": 10**6}, Fraction(3, 10)).items()}
+    {'a': 0.8882, 'b': 0.1118}
+    """
+    if not 0 <= exponent <= 1:
+        raise ValueError(f"exponent {exponent} is not in 0..1")
+    power = _DIGITS.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
+    return from_weights({name: Fraction(_raised(tokens, power)) for name, tokens in stock.items()})
+
+
+def _raised(tokens: int, power: Decimal) -> Decimal:
+    if tokens == 0:
+        return Decimal(0)
+    return _DIGITS.exp(_DIGITS.multiply(power, _DIGITS.ln(Decimal(tokens))))
+
+
+def unimax(stock: Mapping[str, int], budget: int, max_epochs: Mapping[str, int]) -> dict[str, Fraction]:
+    """Shares as even as the stocks allow: no pool is asked for more than ``max_epochs`` readings.
+
+    Pools are visited from the smallest cap up; each takes an even part of the budget that is left, at most
+    its cap. With a budget above all caps together the shares are in proportion to the caps.
+
+    Args:
+        stock: tokens in each pool.
+        budget: tokens the group will be asked for; at least 1.
+        max_epochs: readings allowed of each pool.
+
+    Raises:
+        ValueError: the budget is below 1, or all stocks are empty.
+
+    Source:
+        Chung et al., *UniMax: Fairer and More Effective Language Sampling for Large-Scale Multilingual
+        Pretraining* (2023), algorithm 1.
+
+    >>> unimax({"big": 1000, "small": 10}, 100, {"big": 4, "small": 4})
+    {'big': Fraction(3, 5), 'small': Fraction(2, 5)}
+    """
+    if budget < 1:
+        raise ValueError(f"budget {budget} is below 1")
+    caps = {name: tokens * max_epochs[name] for name, tokens in stock.items()}
+    left, takes = Fraction(budget), dict[str, Fraction]()
+    for visited, name in enumerate(sorted(caps, key=lambda name: caps[name])):
+        takes[name] = min(Fraction(caps[name]), left / (len(caps) - visited))
+        left -= takes[name]
+    return from_weights({name: takes[name] for name in stock})
+
+
+def to_grain(shares: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """The shares rounded to whole 10**-9 by largest remainder; they still sum to exactly one.
+
+    >>> [str(share) for share in to_grain(even("abc")).values()]
+    ['166666667/500000000', '333333333/1000000000', '333333333/1000000000']
+    """
+    denominator = common_denominator(shares.values())
+    parts = [int(share * denominator) for share in shares.values()]
+    grains = largest_remainder(parts, denominator, SHARE_GRAIN)
+    return {name: Fraction(grain, SHARE_GRAIN) for name, grain in zip(shares, grains, strict=True)}
