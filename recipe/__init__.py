@@ -1,1 +1,63 @@
-"""recipe"""
+"""Data recipes for pre-training: token quotas, exact mixing, and a ledger that can be audited to the token.
+
+What is named here is imported when it is first used, so that ``import recipe`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recipe.audit import audit_run
+    from recipe.config import load_recipe
+    from recipe.errors import RecipeError
+    from recipe.mixing.plan import make_plan
+    from recipe.pools import write_pool
+    from recipe.run.opening import open_run
+    from recipe.run.start import resume_or_start, start_run
+    from recipe.run.state import stream_from
+    from recipe.run.status import run_status
+
+__all__ = [
+    "RecipeError",
+    "__version__",
+    "audit_run",
+    "load_recipe",
+    "make_plan",
+    "open_run",
+    "resume_or_start",
+    "run_status",
+    "start_run",
+    "stream_from",
+    "write_pool",
+]
+
+_HOMES = {
+    "RecipeError": "recipe.errors",
+    "audit_run": "recipe.audit",
+    "load_recipe": "recipe.config",
+    "make_plan": "recipe.mixing.plan",
+    "open_run": "recipe.run.opening",
+    "resume_or_start": "recipe.run.start",
+    "run_status": "recipe.run.status",
+    "start_run": "recipe.run.start",
+    "stream_from": "recipe.run.state",
+    "write_pool": "recipe.pools",
+}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, imported from where it lives."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("token-recipe")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'recipe' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

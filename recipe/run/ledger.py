@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recipe.errors import RecipeError
-from recipe.run import writes
 from recipe.run.canonical import Plain, canonical, hash_of
 
 FORMAT = 1
@@ -83,15 +82,6 @@ def chained(last: Row, bodies: Iterable[Plain], *, time: str) -> list[Plain]:
         rows.append(sealed_row(body, number=number, previous=previous, time=time))
         previous = rows[-1]["hash"]
     return rows
-
-
-def append_rows(path: Path, tail: Tail, rows: Iterable[Plain]) -> None:
-    """Add rows after ``tail`` in one append; an unfinished line there is cut off first.
-
-    Call it with the lease held.
-    """
-    start = b"\n" if tail.unended else b""
-    writes.append(path, start + b"".join(canonical(row) + b"\n" for row in rows), at=tail.end)
 
 
 def read_tail(path: Path) -> Tail:

@@ -74,6 +74,11 @@ def unseal(path: Path, data: bytes) -> Plain:
     return {**yaml_value(path, body), "hash": digest(body)}
 
 
+def seal_of(data: bytes) -> str:
+    """The hash that ends a sealed file."""
+    return data.rpartition(_HASH_LINE.encode())[2].decode().strip()
+
+
 def manifest_path(folder: Path, number: int) -> Path:
     """Where manifest ``number`` of a run folder is."""
     return folder / "manifests" / f"{number:06d}.yaml"

@@ -1,0 +1,299 @@
+"""Writing a checkpoint: rows and manifest worked out first, then written in one order under the lease.
+
+1. the manifest, under its number; 2. the rows, in one append, the checkpoint row last; 3. the copy
+``latest.yaml``. The checkpoint counts once its row is whole. What a crash leaves behind:
+
+- a manifest without row: an unfinished one, its number is used again;
+- an unfinished last line: cut off by the next append;
+- whole chunk rows without the checkpoint row after them: they are true (the stream is a function
+  of the step) and stay. Who opens at the last checkpoint and writes again first adds a rewind row
+  that discards them; who opens later, from the state in the trainer's checkpoint, goes on after them;
+- ``latest.yaml`` one behind: the next checkpoint replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from recipe.errors import Problem, RecipeError
+from recipe.mixing.snapshot import Cursor, Snapshot, start_of
+from recipe.run import lease, writes
+from recipe.run.accounts import Accounts, Closing, StageTotals
+from recipe.run.canonical import Plain, canonical
+from recipe.run.folder import RunFolder
+from recipe.run.head import Head, closing_of, read_head, rows_since, snapshot_of
+from recipe.run.ledger import Row, Tail, chained, now, read_tail, row_at
+from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed
+from recipe.run.statement import Statement, Subject, manifest_plain
+from recipe.run.stream import RunStream
+
+_HARMLESS = ("chunk", "checkpoint", "warning")
+"""Rows of another handle that a handle can go on after."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """Where a handle stands towards the ledger."""
+
+    opened: Snapshot
+    known: Row
+    """Last row of the ledger when this handle last read or wrote it."""
+    rewinds: bool
+    """The first checkpoint discards what the ledger has beyond ``opened``."""
+    changed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Pools whose change was accepted and is not on record yet: fingerprint before, after."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Draft:
+    """What a checkpoint will write."""
+
+    rows: list[Plain]
+    manifest: bytes
+    number: int
+
+
+class Writer:
+    """Writes the checkpoints of one handle."""
+
+    def __init__(self, folder: RunFolder, subject: Subject, accounts: Accounts, stream: RunStream) -> None:
+        """For a run whose recipe and pools are open."""
+        self._folder = folder
+        self.subject = subject
+        """The run, as its manifests state it."""
+        self._accounts = accounts
+        self._stream = stream
+
+    def write(self, standing: Standing, step: int, statement: Statement) -> Standing:
+        """Put a checkpoint on record and say where the handle stands then.
+
+        Raises:
+            RecipeError: another handle went on elsewhere, somebody else is writing, or the system refuses.
+        """
+        head = self._head(standing, step)
+        draft = self._draft(head, standing, step, statement)
+        with lease.held(self._folder.lease) as held:
+            if read_tail(self._folder.ledger) != head.tail:
+                head = self._head(standing, step)
+                draft = self._draft(head, standing, step, statement)
+            held.check()
+            writes.replace_file(manifest_path(self._folder.path, draft.number), draft.manifest)
+            held.check()
+            self._append(head.tail, draft.rows)
+            writes.replace_file(latest_path(self._folder.path), draft.manifest)
+        known = Row(_offset(head.tail, draft.rows[:-1]), draft.rows[-1])
+        return Standing(opened=snapshot_of(known), known=known, rewinds=False)
+
+    def _append(self, tail: Tail, rows: list[Plain]) -> None:
+        data = b"".join(canonical(row) + b"\n" for row in rows)
+        writes.append(self._folder.ledger, (b"\n" if tail.unended else b"") + data, at=tail.end)
+
+    def _head(self, standing: Standing, step: int) -> Head:
+        """The ledger's end, if this handle may write after it."""
+        path = self._folder.ledger
+        tail = read_tail(path)
+        check_nothing_lost(self._folder, read_head(path).numbered)
+        since = rows_since(path, tail, standing.known)
+        pending = standing.rewinds or bool(standing.changed)
+        if since is None or any(row.kind not in _HARMLESS for row in since) or (since and pending):
+            raise self._overtaken(standing, "other handles changed the run's course since")
+        if not pending:
+            head = read_head(path)
+            if head.reached.end_step > step:
+                raise self._overtaken(
+                    standing, f"step {head.reached.end_step} is on record, later than {step}"
+                )
+            return head
+        return read_head(path, standing.opened.step)
+
+    def _overtaken(self, standing: Standing, given: str) -> RecipeError:
+        return RecipeError.single(
+            f"{self._folder.path}: this handle is behind",
+            f"{self._folder.ledger}, after row {standing.known.number}",
+            given=given,
+            expected=f"rows that go on from step {standing.opened.step}, where this handle stands",
+            fix="open the run again, at the step whose weights are loaded",
+        )
+
+    def _draft(self, head: Head, standing: Standing, step: int, statement: Statement) -> _Draft:
+        start = closing_of(head.closing, tuple(self._accounts.recipe.stages))
+        bodies: list[Plain] = []
+        if standing.rewinds:
+            bodies.append(self._rewind(head, standing))
+        if standing.changed:
+            early, start = self._data_change(start, standing)
+            bodies += early
+        parent = self._parent(head)
+        anchor = self._anchor(head)
+        first = min(start.snapshot, anchor, key=lambda snapshot: snapshot.step)
+        marks = self._stream.closings(first, step)
+        end = self._stream.snapshot(step)
+        chunks = [mark for mark in marks if mark.step > start.snapshot.step]
+        bodies += self._accounts.chunk_rows(start, chunks, self.subject.version)
+        warned = self._accounts.warnings(standing.opened if standing.changed else anchor, end)
+        stages = self._accounts.stage_totals(
+            parent["stages"] if parent else {}, [anchor, *(m for m in marks if m.step > anchor.step), end]
+        )
+        told = [*(parent["warnings"] if parent else ()), *warned]
+        return self._sealed(head, [*bodies, *warned], end, _Told(statement, parent, stages, told))
+
+    def _sealed(self, head: Head, bodies: list[Plain], end: Snapshot, told: _Told) -> _Draft:
+        """Chain the rows, write the manifest's text, and end with the checkpoint row that names it."""
+        time = now()
+        rows = chained(head.tail.last, bodies, time=time)
+        last = rows[-1] if rows else head.tail.last.data
+        number = int(head.numbered.data["manifest"]) + 1 if head.numbered else 1
+        plain = manifest_plain(
+            self.subject,
+            self._accounts,
+            told.statement,
+            {
+                "number": number,
+                "time": time,
+                "previous": head.numbered.data["manifest_hash"] if head.numbered else None,
+                "parent": told.parent and {"number": told.parent["number"], "hash": told.parent["hash"]},
+                "snapshot": end,
+                "stages": told.stages,
+                "warnings": told.warnings,
+                "ledger": {"row": last["row"], "head": last["hash"]},
+            },
+        )
+        data = sealed(plain)
+        closing = [k for k, row in enumerate(rows) if row["kind"] in ("chunk", "data")]
+        pointer = (
+            {"row": rows[closing[-1]]["row"], "offset": _offset(head.tail, rows[: closing[-1]])}
+            if closing
+            else {"row": head.closing.number, "offset": head.closing.offset}
+        )
+        body = {
+            "kind": "checkpoint",
+            "step": end.step,
+            "recipe": self.subject.version,
+            "manifest": number,
+            "manifest_hash": seal_of(data),
+            "uri": told.statement.uri,
+            "gpu_hours": told.statement.gpu_hours,
+            "positions": end.positions,
+            "cumulative": self._accounts.cumulative(end),
+            "closing": pointer,
+            "lineage": lineage(self._folder, head.parent),
+            "snapshot": end.to_plain(),
+        }
+        rows += chained(Row(0, last), [body], time=time)
+        return _Draft(rows=rows, manifest=data, number=number)
+
+    def _rewind(self, head: Head, standing: Standing) -> Plain:
+        reached = snapshot_of(head.reached)
+        at = head.parent if head.parent and head.parent.end_step == standing.opened.step else None
+        return {
+            "kind": "rewind",
+            "from_step": reached.step,
+            "to_step": standing.opened.step,
+            "manifest": at.data["manifest"] if at else None,
+            "discarded": self._accounts.discarded(reached, standing.opened),
+        }
+
+    def _data_change(self, start: Closing, standing: Standing) -> tuple[list[Plain], Closing]:
+        """The chunk so far as a row of its own, then the change; the chunk goes on after it."""
+        here = self._stream.snapshot(standing.opened.step)
+        rows = []
+        if standing.opened.step > start.snapshot.step:
+            stage, _, planned_from = self._accounts.place(start)
+            length = self._accounts.curriculum.stages[stage].length
+            planned_to = min(max(planned_from, standing.opened.stage_positions), length)
+            version = self.subject.version
+            rows.append(self._accounts.chunk_row(start, standing.opened, planned_to, version))
+            start = Closing(here, stage, planned_to)
+        row = {
+            "kind": "data",
+            "step": here.step,
+            "accepted": True,
+            "pools": {name: {"before": a, "after": b} for name, (a, b) in standing.changed.items()},
+            "stage": self._accounts.curriculum.stages[start.stage].name,
+            "grid": [start.planned_to, start.planned_to],
+            "snapshot": here.to_plain(),
+        }
+        return [*rows, row], Closing(here, start.stage, start.planned_to)
+
+    def _parent(self, head: Head) -> Plain | None:
+        if head.parent is None:
+            return None
+        path = manifest_path(self._folder.path, int(head.parent.data["manifest"]))
+        return read_manifest(path, head.parent.data["manifest_hash"])
+
+    def _anchor(self, head: Head) -> Snapshot:
+        """The snapshot of the parent checkpoint, or the run's start."""
+        return snapshot_of(head.parent) if head.parent else start_of(len(self._accounts.names))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What goes into a manifest beside the snapshot."""
+
+    statement: Statement
+    parent: Plain | None
+    stages: StageTotals
+    warnings: list[Plain]
+
+
+def read_back(snapshot: Snapshot, pools: set[int]) -> Snapshot:
+    """The snapshot with some pools at the beginning of their reading; what they gave stays counted."""
+    return replace(
+        snapshot,
+        pools=tuple(
+            replace(pool, cursor=Cursor()) if index in pools else pool
+            for index, pool in enumerate(snapshot.pools)
+        ),
+    )
+
+
+def lineage(folder: RunFolder, parent: Row | None) -> Plain:
+    """Pointers of a new checkpoint row to its parent and to one ancestor further back.
+
+    Every row has two, and any ancestor is reached in a logarithmic number of jumps.
+
+    Source:
+        E. W. Myers, "An applicative random-access stack", Information Processing Letters 17, 1983.
+    """
+    if parent is None:
+        return {"depth": 0, "parent": None, "skip": None}
+    near = parent.data["lineage"]
+    skip = parent.offset
+    if near["skip"] is not None:
+        far = row_at(folder.ledger, int(near["skip"])).data["lineage"]
+        if far["skip"] is not None:
+            farther = row_at(folder.ledger, int(far["skip"])).data["lineage"]
+            if near["depth"] - far["depth"] == far["depth"] - farther["depth"]:
+                skip = int(far["skip"])
+    return {"depth": near["depth"] + 1, "parent": parent.offset, "skip": skip}
+
+
+def check_nothing_lost(folder: RunFolder, numbered: Row | None) -> None:
+    """Raise RecipeError if ``latest.yaml`` is ahead of the ledger: then rows were lost or cut off."""
+    path = latest_path(folder.path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    written = int(numbered.data["manifest"]) if numbered else 0
+    if numbered and seal_of(data) == numbered.data["manifest_hash"]:
+        return
+    latest = int(read_manifest(path)["number"])
+    if latest > written:
+        raise RecipeError(
+            f"{folder.ledger}: rows are missing",
+            [
+                Problem(
+                    str(folder.ledger),
+                    f"manifest {written} as the last one on record",
+                    f"manifest {latest}, which {path.name} is a copy of",
+                    "take the ledger from a copy: rows are never made up again",
+                )
+            ],
+        )
+
+
+def _offset(tail: Tail, rows: list[Plain]) -> int:
+    """Byte where the row after ``rows`` begins, once they were added after ``tail``."""
+    return tail.end + int(tail.unended) + sum(len(canonical(row)) + 1 for row in rows)

@@ -1,0 +1,139 @@
+"""What lies where in a run folder, and the two files written at its birth: run.yaml and recipes/.
+
+The ledger's first row holds the hashes of both, so they are under the chain as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from recipe.config import Recipe, fingerprint, recipe_from_plain, recipe_to_plain
+from recipe.errors import RecipeError
+from recipe.run.canonical import Plain
+from recipe.run.manifest import unseal
+
+FORMAT = 1
+FOLDERS = ("recipes", "manifests", "snapshots", "lease")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Paths of a run."""
+
+    path: Path
+
+    @property
+    def identity(self) -> Path:
+        """run.yaml: name, creation, parent, format versions."""
+        return self.path / "run.yaml"
+
+    @property
+    def ledger(self) -> Path:
+        """The append-only rows."""
+        return self.path / "ledger.jsonl"
+
+    @property
+    def lease(self) -> Path:
+        """Folder of the lease."""
+        return self.path / "lease"
+
+    @property
+    def snapshots(self) -> Path:
+        """Folder of derived snapshots; may be deleted at any time."""
+        return self.path / "snapshots"
+
+    @property
+    def progress(self) -> Path:
+        """Hint: the last step served; may be deleted at any time."""
+        return self.path / "progress.json"
+
+    def recipe(self, version: int) -> Path:
+        """A recipe version."""
+        return self.path / "recipes" / f"{version:04d}.yaml"
+
+    def check(self) -> None:
+        """Raise RecipeError unless this looks like a run."""
+        if not self.identity.is_file() or not self.ledger.is_file():
+            raise RecipeError.single(
+                f"{self.path}: no run",
+                str(self.path),
+                given="a folder without run.yaml and ledger.jsonl"
+                if self.path.is_dir()
+                else "no such folder",
+                expected="a run folder, as `recipe run` makes it",
+                fix="give the path of a run, or start one",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeVersion:
+    """A recipe in force from a step on, and who wanted it."""
+
+    version: int
+    step: int
+    reason: str
+    approved_by: str | None
+    recipe: Recipe
+    """Settled: every share and block size a number."""
+    declared: Recipe
+    """As it was written, before pools were looked at."""
+    hash: str = ""
+    """Of the file, once it is written."""
+
+    def to_plain(self) -> Plain:
+        """What recipes/NNNN.yaml holds."""
+        settled, declared = recipe_to_plain(self.recipe), recipe_to_plain(self.declared)
+        plain: Plain = {
+            "format": FORMAT,
+            "version": self.version,
+            "step": self.step,
+            "reason": self.reason,
+            "approved_by": self.approved_by,
+            "fingerprint": fingerprint(self.recipe),
+            "recipe": settled,
+        }
+        return plain if settled == declared else {**plain, "declared": declared}
+
+
+def read_version(folder: RunFolder, version: int, expected_hash: str | None = None) -> RecipeVersion:
+    """A stored recipe version.
+
+    Args:
+        folder: the run's.
+        version: its number, from 1.
+        expected_hash: of the file, as the ledger states it.
+
+    Raises:
+        RecipeError: missing, damaged, or not what the ledger says.
+    """
+    path = folder.recipe(version)
+    try:
+        plain = unseal(path, path.read_bytes())
+    except OSError as error:
+        raise _lost(path, error.strerror, "the recipe the ledger names") from error
+    if expected_hash is not None and plain["hash"] != expected_hash:
+        raise _lost(path, f"hash {plain['hash']}", f"hash {expected_hash}, as the ledger says")
+    if plain.get("format") != FORMAT:
+        raise _lost(path, f"format {plain.get('format')}", f"format {FORMAT}")
+    recipe = recipe_from_plain(plain["recipe"], source=str(path))
+    declared = plain.get("declared")
+    return RecipeVersion(
+        version=plain["version"],
+        step=plain["step"],
+        reason=plain["reason"],
+        approved_by=plain["approved_by"],
+        hash=plain["hash"],
+        recipe=recipe,
+        declared=recipe if declared is None else recipe_from_plain(declared, source=str(path)),
+    )
+
+
+def _lost(path: Path, given: object, expected: str) -> RecipeError:
+    return RecipeError.single(
+        f"{path}: not readable",
+        str(path),
+        given=given,
+        expected=expected,
+        fix="take the file from a copy: it is part of the run's record",
+    )

@@ -1,0 +1,135 @@
+"""Where a ledger stands: what is needed to add to it, read from its end.
+
+The cost does not depend on the ledger's length: a checkpoint row points at the closing row before
+it. Only after a crash or for an older step are rows looked through, last first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from recipe.mixing.snapshot import Snapshot
+from recipe.run.accounts import Closing
+from recipe.run.canonical import Plain
+from recipe.run.ledger import CLOSING_KINDS, Row, Tail, read_tail, row_at, rows_backwards
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of a ledger, as seen from a step."""
+
+    tail: Tail
+    reached: Row
+    """The last row of the lineage that holds a snapshot: how far the run is on record."""
+    closing: Row
+    """The last row of the lineage, at or before the step, that the next chunk row goes on from."""
+    parent: Row | None
+    """The last checkpoint of the lineage at or before the step."""
+    numbered: Row | None
+    """The last checkpoint row of all, discarded or not: manifests are numbered after it."""
+
+
+def read_head(path: Path, limit: int | None = None) -> Head:
+    """The head of a ledger as seen from step ``limit`` (default: from its end)."""
+    tail = read_tail(path)
+    last = tail.last
+    if last.kind != "checkpoint":
+        return _search(path, tail, limit)
+    if limit is None or last.end_step <= limit:
+        return Head(tail, last, _closing_before(path, last), last, last)
+    parent, child = _ancestor(path, last, limit)
+    if parent is not None and parent.end_step == limit:
+        closing: Row | None = _closing_before(path, parent)
+    else:
+        closing = _closing_between(path, parent, child, limit)
+    return Head(tail, last, closing, parent, last) if closing else _search(path, tail, limit)
+
+
+def _closing_before(path: Path, checkpoint: Row) -> Row:
+    return row_at(path, int(checkpoint.data["closing"]["offset"]))
+
+
+def _ancestor(path: Path, last: Row, limit: int) -> tuple[Row | None, Row]:
+    """The nearest checkpoint of the lineage at or before a step, and the one after it; ``last`` is later."""
+    child = last
+    while True:
+        for pointer in ("skip", "parent"):
+            offset = child.data["lineage"][pointer]
+            if offset is None:
+                return None, child
+            row = row_at(path, int(offset))
+            if row.end_step > limit:
+                break
+        else:
+            return row, child
+        child = row
+
+
+def _closing_between(path: Path, parent: Row | None, child: Row, limit: int) -> Row | None:
+    """The last closing row at or before a step between two checkpoints; None if a rewind is in between."""
+    for row in rows_backwards(path, child.offset):
+        if row.kind == "rewind":
+            return None
+        if parent is not None and row.number == parent.number:
+            return _closing_before(path, parent)
+        if row.kind in CLOSING_KINDS and row.end_step <= limit:
+            return row
+    return None
+
+
+def _search(path: Path, tail: Tail, limit: int | None) -> Head:
+    reached = closing = parent = numbered = None
+    bound: int | None = None  # from rewinds
+    for row in rows_backwards(path, tail.end):
+        step = row.end_step
+        alive = bound is None or step <= bound
+        near = alive and (limit is None or step <= limit)
+        if row.kind == "rewind":
+            to_step = int(row.data["to_step"])
+            bound = to_step if bound is None else min(bound, to_step)
+        if row.kind == "checkpoint":
+            numbered = numbered or row
+            parent = parent or (row if near else None)
+        if row.kind in CLOSING_KINDS:
+            closing = closing or (row if near else None)
+        if row.kind == "checkpoint" or row.kind in CLOSING_KINDS:
+            reached = reached or (row if alive else None)
+        if closing and parent and numbered and reached:
+            break
+    assert closing is not None and reached is not None, f"{path} does not begin with its creation"
+    return Head(tail, reached, closing, parent, numbered)
+
+
+def find_checkpoint(path: Path, head: Head, step: int) -> Row | None:
+    """The checkpoint row at a step: of the lineage (``head`` as seen from there), else the last discarded."""
+    if head.parent is not None and head.parent.end_step == step:
+        return head.parent
+    for row in rows_backwards(path, head.tail.end):
+        if row.kind == "checkpoint" and row.end_step == step:
+            return row
+    return None
+
+
+def rows_since(path: Path, tail: Tail, known: Row) -> list[Row] | None:
+    """Rows after a known one, last first; None when the known one is not in the ledger any more."""
+    rows: list[Row] = []
+    for row in rows_backwards(path, tail.end):
+        if row.number == known.number:
+            return rows if row.data["hash"] == known.data["hash"] else None
+        rows.append(row)
+    return None
+
+
+def closing_of(row: Row, stages: Sequence[str]) -> Closing:
+    """The end of the stretch that a closing row accounts for; ``stages`` in the recipe's order."""
+    if row.kind == "created":
+        return Closing(snapshot_of(row), 0, 0)
+    return Closing(snapshot_of(row), stages.index(row.data["stage"]), int(row.data["grid"][1]))
+
+
+def snapshot_of(row: Row) -> Snapshot:
+    """The snapshot that a row holds."""
+    plain: Plain = row.data["snapshot"]
+    return Snapshot.from_plain(plain)

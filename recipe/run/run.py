@@ -1,0 +1,186 @@
+"""A run that is open: its stream, where it stands, and the checkpoints it puts on record."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from recipe.config import Recipe
+from recipe.errors import RecipeError
+from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.snapshot import Snapshot
+from recipe.run.checkpoint import Standing, Writer
+from recipe.run.folder import RunFolder
+from recipe.run.state import State
+from recipe.run.statement import Metrics, Statement, Subject
+from recipe.run.stream import RunStream
+
+
+def stage_at(curriculum: Curriculum, snapshot: Snapshot) -> str | None:
+    """The stage of the step after a snapshot; None when no step is left."""
+    if snapshot.ended or snapshot.step == curriculum.num_steps:
+        return None
+    return curriculum.stages[curriculum.stretch(snapshot.step).stage].name
+
+
+class Run:
+    """An open run. Several handles of one run may be open at once: the lease is held per write.
+
+    A handle goes on after checkpoints that others wrote as long as they are not ahead of it; once
+    another handle rewound the run, or is ahead, it is told to open the run again.
+    """
+
+    def __init__(self, folder: RunFolder, stream: RunStream, writer: Writer, standing: Standing) -> None:
+        """Made by ``start_run``, ``open_run`` and ``resume_or_start``."""
+        self._folder = folder
+        self._stream = stream
+        self._writer = writer
+        self._standing = standing
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self._folder.path
+
+    @property
+    def name(self) -> str:
+        """The run's name: what its folder was called when it was started."""
+        return self._subject.name
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe in force, settled: every share a number."""
+        return self._subject.recipe
+
+    @property
+    def step(self) -> int:
+        """Steps consumed: where the run was opened, then where its last checkpoint is."""
+        return self._standing.opened.step
+
+    @property
+    def num_steps(self) -> int:
+        """Steps planned."""
+        return self._stream.num_steps
+
+    @property
+    def stage(self) -> str | None:
+        """Stage of the next step; None when no step is left."""
+        return stage_at(self._stream.curriculum, self._standing.opened)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no step is left to serve."""
+        return self._standing.opened.ended or self.step == self.num_steps
+
+    def stream(self) -> RunStream:
+        """The stream; its batches from ``step`` on are what comes next."""
+        self._check_open()
+        return self._stream
+
+    def checkpoint(
+        self,
+        step: int,
+        uri: str | None = None,
+        gpu_hours: float | None = None,
+        metrics: Metrics | None = None,
+        digest: str | None = None,
+    ) -> int:
+        """Put on record that steps ``0..step - 1`` are consumed; ``run.step`` is then ``step``.
+
+        A second checkpoint at the same step is a new manifest (say, with metrics that came later);
+        it counts no token twice.
+
+        Args:
+            step: from ``run.step`` to ``run.num_steps``.
+            uri: where the trainer saved the weights.
+            gpu_hours: GPU-hours of the run so far, in total.
+            metrics: ``{set: {name: number}}``, such as ``{"validation": {"loss": 2.1}}``.
+            digest: of what the trainer saved.
+
+        Returns:
+            The number of the manifest.
+
+        Raises:
+            RecipeError: the step is behind this handle or after the run's end; another handle changed
+                the run's course or is writing; the folder cannot be written. What was on record before
+                still holds, and so does the handle.
+            ValueError: numbers that are none.
+        """
+        self._check_open()
+        statement = Statement.of(uri=uri, digest=digest, gpu_hours=gpu_hours, metrics=metrics)
+        with self._lock:
+            end = self._snapshot(step)
+            self._standing = self._writer.write(self._standing, end.step, statement)
+            return int(self._standing.known.data["manifest"])
+
+    def state(self, step: int | None = None) -> bytes:
+        """What goes into the trainer's checkpoint so that any rank can go on from ``step``.
+
+        ``recipe.stream_from(state)`` opens it; so does ``open_run(path, state=state)``.
+
+        Raises:
+            RecipeError: the run has no such step.
+        """
+        self._check_open()
+        subject = self._subject
+        state = State(
+            run=subject.name,
+            version=subject.version,
+            recipe=subject.recipe,
+            holdings=subject.holdings,
+            readable_from=subject.readable_from,
+            snapshot=self._stream_snapshot(self.step if step is None else step),
+        )
+        return state.to_bytes()
+
+    def close(self) -> None:
+        """Let go of the pools; nothing is written."""
+        self._closed = True
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        """The run itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    @property
+    def _subject(self) -> Subject:
+        return self._writer.subject
+
+    def _snapshot(self, step: int) -> Snapshot:
+        """The snapshot of a step that a checkpoint may be written at."""
+        if operator.index(step) < self.step:
+            raise self._refused(step, f"{self.step}..{self.num_steps}: this handle stands at {self.step}")
+        return self._stream_snapshot(step)
+
+    def _stream_snapshot(self, step: Any) -> Snapshot:
+        if not 0 <= operator.index(step) <= self.num_steps:
+            raise self._refused(step, f"0..{self.num_steps}, the steps of the run")
+        try:
+            return self._stream.snapshot(operator.index(step))
+        except ValueError as error:
+            end = self._stream.end_step
+            raise self._refused(step, f"at most {end}, where a pool ran dry and the run ended") from error
+
+    def _refused(self, step: object, expected: str) -> RecipeError:
+        return RecipeError.single(
+            f"{self.path}: no step {step} to put on record",
+            "step",
+            given=step,
+            expected=expected,
+            fix="say how many steps the weights have consumed; for an older step, open the run there",
+        )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError(f"the run {self.path} was closed")

@@ -1,0 +1,134 @@
+"""The state that travels inside the trainer's checkpoint: all it takes to go on, in a few kilobytes.
+
+It holds the recipe in force, where the pools were and their fingerprints, and the snapshot. Ranks
+other than the writer start from it and open no file of the run folder. A manifest holds the same
+and serves in its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from recipe.config import Recipe, recipe_from_plain, recipe_to_plain
+from recipe.errors import RecipeError
+from recipe.mixing.snapshot import Snapshot
+from recipe.run.canonical import Plain, digest
+from recipe.run.holdings import Holding, Holdings, changed, known_paths, open_pools, refuse_changed
+from recipe.run.manifest import read_manifest
+from recipe.run.stream import RunStream
+
+FORMAT = 1
+MAGIC = b"recipe state "
+_LARGEST = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A place in a run, complete but for the tokens."""
+
+    run: str
+    version: int
+    """Of the recipe."""
+    recipe: Recipe
+    holdings: Holdings
+    readable_from: int
+    snapshot: Snapshot
+
+    def to_bytes(self) -> bytes:
+        """At most 4 KB, 250 bytes a pool and 16 bytes a pool and stage."""
+        plain: Plain = {
+            "run": self.run,
+            "version": self.version,
+            "recipe": recipe_to_plain(self.recipe),
+            "pools": {name: [held.path, held.fingerprint] for name, held in self.holdings.items()},
+            "readable_from": self.readable_from,
+            "snapshot": self.snapshot.to_plain(),
+        }
+        text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
+        packed = zstandard.ZstdCompressor(level=19).compress(text)
+        return MAGIC + f"{FORMAT} {digest(packed)}\n".encode() + packed
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> State:
+        """What :meth:`to_bytes` gave.
+
+        Raises:
+            RecipeError: it is no state, of another format, or damaged.
+        """
+        head, _, packed = bytes(data).partition(b"\n")
+        words = head.removeprefix(MAGIC).split()
+        if not head.startswith(MAGIC) or len(words) != 2:
+            raise _unreadable(f"{len(data)} bytes that begin with {bytes(data[:16])!r}")
+        if words[0] != str(FORMAT).encode():
+            raise _unreadable(f"format {words[0].decode(errors='replace')}")
+        if words[1] != digest(packed).encode():
+            raise _unreadable("bytes that differ from what was written")
+        plain = json.loads(zstandard.ZstdDecompressor().decompress(packed, max_output_size=_LARGEST))
+        return cls(
+            run=plain["run"],
+            version=plain["version"],
+            recipe=recipe_from_plain(plain["recipe"], source="the state"),
+            holdings={
+                name: Holding(path=path, fingerprint=mark) for name, (path, mark) in plain["pools"].items()
+            },
+            readable_from=plain["readable_from"],
+            snapshot=Snapshot.from_plain(plain["snapshot"]),
+        )
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, object], source: str) -> State:
+        """The place that a manifest states."""
+        plain: Plain = dict(manifest)
+        return cls(
+            run=plain["run"],
+            version=plain["recipe"]["version"],
+            recipe=recipe_from_plain(plain["recipe"]["resolved"], source=source),
+            holdings={name: Holding.from_plain(pool) for name, pool in plain["pools"].items()},
+            readable_from=plain["readable_from"],
+            snapshot=Snapshot.from_plain(plain["snapshot"]),
+        )
+
+
+def stream_from(state: bytes | str | Path, pools_root: str | Path | None = None) -> RunStream:
+    """The stream from a state, or from a manifest file: no run folder is needed, nothing is written.
+
+    Args:
+        state: what ``run.state(step)`` gave, or the path of a manifest.
+        pools_root: where the pools are on this machine; default: where they were.
+
+    Returns:
+        A stream whose ``step`` is the first one not consumed.
+
+    Raises:
+        RecipeError: the state is damaged, or a pool is missing or another one.
+    """
+    if isinstance(state, str | Path):
+        place = State.from_manifest(read_manifest(Path(state)), str(state))
+    else:
+        place = State.from_bytes(state)
+    root = None if pools_root is None else Path(pools_root)
+    pools = open_pools(place.recipe, known_paths(place.recipe, place.holdings, root))
+    fix = "put the data back that the run was served from"
+    refuse_changed(changed(place.holdings, pools), fix=fix)
+    floor = place.snapshot.step if place.readable_from else 0
+    return RunStream(place.recipe, pools, place.snapshot, floor=floor)
+
+
+def step_of(state: bytes) -> int:
+    """The first step that is not consumed in a state."""
+    return State.from_bytes(state).snapshot.step
+
+
+def _unreadable(given: str) -> RecipeError:
+    return RecipeError.single(
+        "the state cannot be read",
+        "state",
+        given=given,
+        expected=f"the bytes that run.state(step) gave, of format {FORMAT}",
+        fix="take the state from another checkpoint, or start from a manifest of the run",
+    )

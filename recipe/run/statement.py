@@ -1,0 +1,142 @@
+"""What a manifest says: the run, the trainer's own words, and the account at the checkpoint."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from recipe.config import Recipe, fingerprint, recipe_to_plain
+from recipe.maths.order import ORDER_VERSION
+from recipe.mixing.snapshot import PoolState, Snapshot
+from recipe.run.accounts import Accounts
+from recipe.run.canonical import Plain, plain_number
+from recipe.run.holdings import Holding, Holdings
+from recipe.run.manifest import FORMAT
+
+Metrics = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What the trainer says at a checkpoint."""
+
+    uri: str | None = None
+    digest: str | None = None
+    gpu_hours: int | float | str | None = None
+    metrics: Plain = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *, uri: str | None, digest: str | None, gpu_hours: Any, metrics: Metrics | None) -> Statement:
+        """From a trainer's values: numbers may be NumPy's or torch's, what is not finite becomes text.
+
+        Raises:
+            ValueError: GPU-hours below zero, or metrics that are not ``{set: {name: number}}``.
+        """
+        hours = None if gpu_hours is None else plain_number(gpu_hours)
+        if isinstance(hours, str) or (hours is not None and hours < 0):
+            raise ValueError(f"gpu_hours is {gpu_hours!r}; it is the run's total so far, a number >= 0")
+        plain: Plain = {}
+        for name, values in (metrics or {}).items():
+            if not isinstance(values, Mapping):
+                raise ValueError(f"metrics[{name!r}] is {values!r}; metrics are {{set: {{name: number}}}}")
+            plain[str(name)] = {str(key): plain_number(value) for key, value in values.items()}
+        return cls(
+            uri=None if uri is None else str(uri),
+            digest=None if digest is None else str(digest),
+            gpu_hours=hours,
+            metrics=plain,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """The run that manifests are about."""
+
+    name: str
+    recipe: Recipe
+    version: int
+    """Of the recipe."""
+    version_hash: str
+    """Of the stored recipe version, as its file states it."""
+    holdings: Holdings
+    readable_from: int
+    """First step that the pools as they are now can serve; above 0 after accepted new data."""
+
+
+def software() -> Plain:
+    """Versions that matter for reproducing a stream."""
+    return {
+        "recipe": version("token-recipe"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "order_version": ORDER_VERSION,
+    }
+
+
+def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, rest: Plain) -> Plain:
+    """The values of a manifest, in the order a person reads them.
+
+    ``rest`` holds number, time, previous, parent, snapshot, stages, warnings and ledger.
+    """
+    snapshot: Snapshot = rest["snapshot"]
+    recipe = subject.recipe
+    states = dict(zip(accounts.names, snapshot.pools, strict=True))
+    return {
+        "format": FORMAT,
+        "run": subject.name,
+        "number": rest["number"],
+        "time": rest["time"],
+        "previous": rest["previous"],
+        "parent": rest["parent"],
+        "checkpoint": {"step": snapshot.step, "uri": statement.uri, "digest": statement.digest},
+        "num_steps": accounts.curriculum.num_steps,
+        "positions": snapshot.positions,
+        "sequences": snapshot.sequences,
+        "gpu_hours": statement.gpu_hours,
+        "metrics": statement.metrics,
+        "prior": None,
+        "pools": {name: _pool(subject.holdings[name], state, recipe.seed) for name, state in states.items()},
+        "stages": rest["stages"],
+        "warnings": rest["warnings"],
+        "seed": recipe.seed,
+        "labels": recipe.labels,
+        "count": recipe.count,
+        "software": software(),
+        "ledger": rest["ledger"],
+        "readable_from": subject.readable_from,
+        "recipe": {
+            "version": subject.version,
+            "fingerprint": fingerprint(recipe),
+            "hash": subject.version_hash,
+            "resolved": recipe_to_plain(recipe),
+        },
+        "snapshot": snapshot.to_plain(),
+    }
+
+
+def _pool(holding: Holding, state: PoolState, seed: int) -> Plain:
+    fresh = state.body - state.overlap
+    return {
+        **holding.to_plain(),
+        "epoch": state.cursor.epoch,
+        "epoch_seed": seed + state.cursor.epoch,
+        "epochs_read": f"{fresh / holding.stock:.4f}" if holding.stock else None,
+        "documents_begun": state.documents,
+        "distinct_documents": state.distinct,
+        "tokens": {
+            "spent": state.spent,
+            "owed": state.owed,
+            "body": state.body,
+            "overlap": state.overlap,
+            "special": state.special,
+            "padding": state.padding,
+            "labels": state.labels,
+        },
+        "sequences": state.sequences,
+        "dropped": dict(sorted(state.dropped.items())),
+    }

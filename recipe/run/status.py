@@ -1,0 +1,163 @@
+"""Where a run stands and what it has spent: read from the end of its record, without a lock."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from recipe.run.accounts import Accounts
+from recipe.run.canonical import Plain
+from recipe.run.checkpoint import check_nothing_lost
+from recipe.run.folder import RunFolder
+from recipe.run.head import read_head
+from recipe.run.hints import read_progress
+from recipe.run.lease import newest_owner
+from recipe.run.ledger import Row, surviving
+from recipe.run.manifest import manifest_path, read_manifest
+from recipe.run.opening import find_place
+from recipe.run.run import stage_at
+
+SHOWN_CHECKPOINTS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolStatus:
+    """What a pool has given, in counted tokens, against its share."""
+
+    spent: int
+    owed: int
+    epoch: int
+    documents: int
+    distinct: int
+    tokens: Plain
+    dropped: Plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointStatus:
+    """A checkpoint that no rewind discarded."""
+
+    manifest: int
+    step: int
+    time: str
+    uri: str | None
+    gpu_hours: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """A run as its record shows it."""
+
+    name: str
+    path: str
+    step: int
+    num_steps: int
+    complete: bool
+    stage: str | None
+    """Stage of the next step; None when the run is complete."""
+    positions: int
+    count: str
+    """The kind of token that spent and owed are counted in."""
+    pools: dict[str, PoolStatus]
+    checkpoints: list[CheckpointStatus]
+    """The last few, latest first."""
+    warnings: list[Plain]
+    served: Plain | None
+    """Hint: the last step handed to a trainer, and when."""
+    unfinished: str | None
+    """What a writer that stopped half-way left behind; the next checkpoint puts it right."""
+    writer: str | None
+    """Who is writing now, or stopped while writing."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain values for ``recipe status --json``."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return plain
+
+
+def run_status(path: str | Path) -> Status:
+    """The status of a run at its last checkpoint; nothing is locked, written, or opened but its record.
+
+    Raises:
+        RecipeError: no run, or a damaged record.
+    """
+    folder = RunFolder(Path(path))
+    folder.check()
+    place = find_place(folder).state
+    head = read_head(folder.ledger)
+    check_nothing_lost(folder, head.numbered)
+    accounts = Accounts(place.recipe)
+    snapshot = place.snapshot
+    num_steps = accounts.curriculum.num_steps
+    return Status(
+        name=place.run,
+        path=str(folder.path),
+        step=snapshot.step,
+        num_steps=num_steps,
+        complete=snapshot.ended or snapshot.step == num_steps,
+        stage=stage_at(accounts.curriculum, snapshot),
+        positions=snapshot.positions,
+        count=place.recipe.count,
+        pools={
+            name: PoolStatus(
+                spent=pool.spent,
+                owed=pool.owed,
+                epoch=pool.cursor.epoch,
+                documents=pool.documents,
+                distinct=pool.distinct,
+                tokens=accounts.cumulative(snapshot)[name],
+                dropped=dict(pool.dropped),
+            )
+            for name, pool in zip(accounts.names, snapshot.pools, strict=True)
+        },
+        checkpoints=_checkpoints(folder, head.parent),
+        warnings=_warnings(folder, head.parent),
+        served=read_progress(folder),
+        unfinished=_unfinished(folder, head.tail.last, head.tail.end),
+        writer=_writer(folder),
+    )
+
+
+def _checkpoints(folder: RunFolder, last: Row | None) -> list[CheckpointStatus]:
+    shown: list[CheckpointStatus] = []
+    if last is None:
+        return shown
+    head = read_head(folder.ledger)
+    for row in surviving(folder.ledger, head.tail):
+        if row.kind == "checkpoint":
+            shown.append(
+                CheckpointStatus(
+                    manifest=row.data["manifest"],
+                    step=row.end_step,
+                    time=row.data["time"],
+                    uri=row.data["uri"],
+                    gpu_hours=row.data["gpu_hours"],
+                )
+            )
+        if len(shown) == SHOWN_CHECKPOINTS:
+            break
+    return shown
+
+
+def _warnings(folder: RunFolder, last: Row | None) -> list[Plain]:
+    if last is None:
+        return []
+    path = manifest_path(folder.path, int(last.data["manifest"]))
+    return list(read_manifest(path, last.data["manifest_hash"])["warnings"])
+
+
+def _unfinished(folder: RunFolder, last: Row, end: int) -> str | None:
+    if folder.ledger.stat().st_size > end:
+        return "the ledger ends in an unfinished line"
+    if last.kind not in ("checkpoint", "created"):
+        return f"{last.kind} row {last.number} has no checkpoint after it"
+    return None
+
+
+def _writer(folder: RunFolder) -> str | None:
+    owner = newest_owner(folder.lease)
+    if owner is None or owner.released:
+        return None
+    return f"process {owner.pid} on {owner.host}"
