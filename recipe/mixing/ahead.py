@@ -20,27 +20,7 @@ def read_ahead(produce: Callable[[], Iterator[T]], depth: int) -> Iterator[T]:
     """
     ready: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(maxsize=depth)
     closed = threading.Event()
-
-    def put(item: tuple[T] | BaseException | None) -> bool:
-        while not closed.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def work() -> None:
-        try:
-            for item in produce():
-                if not put((item,)):
-                    return
-        except BaseException as error:
-            put(error)
-        else:
-            put(None)
-
-    thread = threading.Thread(target=work, name="recipe-read-ahead", daemon=True)
+    thread = threading.Thread(target=_work, args=(produce, ready, closed), daemon=True)
     thread.start()
     try:
         while (item := ready.get()) is not None:
@@ -50,3 +30,33 @@ def read_ahead(produce: Callable[[], Iterator[T]], depth: int) -> Iterator[T]:
     finally:
         closed.set()
         thread.join()
+
+
+def _work(
+    produce: Callable[[], Iterator[T]],
+    ready: queue.Queue[tuple[T] | BaseException | None],
+    closed: threading.Event,
+) -> None:
+    try:
+        for item in produce():
+            if not _put(ready, (item,), closed):
+                return
+    except BaseException as error:
+        _put(ready, error, closed)
+    else:
+        _put(ready, None, closed)
+
+
+def _put(
+    ready: queue.Queue[tuple[T] | BaseException | None],
+    item: tuple[T] | BaseException | None,
+    closed: threading.Event,
+) -> bool:
+    """Hand an item over, unless the consumer has gone."""
+    while not closed.is_set():
+        try:
+            ready.put(item, timeout=0.1)
+        except queue.Full:
+            continue
+        return True
+    return False

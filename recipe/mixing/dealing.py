@@ -40,10 +40,11 @@ def check_dealing(batches: tuple[int, ...], size: int, micro_batch: int | None =
     Raises:
         RecipeError: naming the sizes that do.
     """
-    unit = size * (micro_batch or 1)
-    if size >= 1 and (micro_batch is None or micro_batch >= 1) and all(batch % unit == 0 for batch in batches):
+    each = 1 if micro_batch is None else micro_batch
+    if size < 1 or each < 1:
+        raise ValueError(f"dp_size {size} and micro_batch {micro_batch} must be at least 1")
+    if all(batch % (size * each) == 0 for batch in batches):
         return
-    each = micro_batch or 1
     smallest = min(batches)
     able = [w for w in range(1, smallest + 1) if all(batch % (w * each) == 0 for batch in batches)]
     given = f"{size} ranks" if micro_batch is None else f"{size} ranks x micro-batches of {micro_batch}"

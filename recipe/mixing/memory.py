@@ -15,6 +15,7 @@ class Memory:
     """Known snapshots of one stream, by step; safe to share between threads."""
 
     def __init__(self, start: Snapshot) -> None:
+        """Begin with one snapshot."""
         self._by_step = {start.step: start}
         self._steps = [start.step]
         self._lock = threading.Lock()

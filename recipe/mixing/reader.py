@@ -47,6 +47,7 @@ class Reader:
     """Serves steps, best in order; a step back costs an opening from the nearest snapshot."""
 
     def __init__(self, ground: Ground, library: Library, memory: Memory) -> None:
+        """Serve the steps of a stream."""
         self._ground = ground
         self._library = library
         self._memory = memory
@@ -83,7 +84,8 @@ class Reader:
 
     def _prepare(self, walked: Walked) -> Span:
         stretch = walked.stretch
-        sources = self._library.sources(self._ground.recipe, self._ground.curriculum.stages[stretch.stage].name)
+        stage = self._ground.curriculum.stages[stretch.stage].name
+        sources = self._library.sources(self._ground.recipe, stage)
         sheet = self._library.sheet(walked)
         return Span(walked.first_step, walked.num_steps, stretch.batch, sheet, sources, stretch.context)
 

@@ -24,6 +24,7 @@ class BlockCache:
     """The last few blocks planned, shared by everything that walks one stream."""
 
     def __init__(self, capacity: int) -> None:
+        """Keep at most ``capacity`` blocks."""
         self._capacity = capacity
         self._blocks: OrderedDict[Any, Block] = OrderedDict()
         self._lock = Lock()
@@ -50,6 +51,7 @@ class Reading:
     """
 
     def __init__(self, recipe: Recipe, pool: Pool, state: PoolState, blocks: BlockCache) -> None:
+        """Open a pool at a state."""
         self.pool = pool
         self.recipe = recipe
         self._blocks = blocks
@@ -158,7 +160,7 @@ class Reading:
         self._state = replace(self._state, dropped=total)
 
     def serve_to(self, sequence: int, counted: NDArray[np.int64]) -> None:
-        """Account for the sequences of the open block up to ``sequence``; ``counted`` is their kind's totals."""
+        """Account for the open block's sequences up to ``sequence``; ``counted``: their kind's totals."""
         assert self._block is not None
         begin, self._taken = self._taken, sequence
         self._cursor = replace(self._cursor, sequence=sequence)

@@ -63,7 +63,8 @@ def schedule(race: Race, debts: list[int], queue: Queue, num: int) -> tuple[Serv
     pools, indices = np.empty(num, np.int64), np.empty(num, np.int64)
     now = np.array(debts, np.int64)
     constants = (race.denominator, race.context, race.scale, race.head_start)
-    done, counted, waiting = _schedule(np.array(race.parts, np.int64), constants, now, queue, (pools, indices))
+    parts = np.array(race.parts, np.int64)
+    done, counted, waiting = _schedule(parts, constants, now, queue, (pools, indices))
     return Served(pools[:done], indices[:done], int(counted), int(waiting)), now.tolist()
 
 

@@ -13,12 +13,14 @@ from recipe.mixing.walker import Walked
 from recipe.pools import Pool
 from recipe.sequences.assembly import TOKEN_TYPES, Sheet, Sources
 from recipe.sequences.blocks import Rows, measure
+from recipe.sequences.slicing import Pieces
 
 
 class Library:
     """The token parts of all pools, numbered by slots and opened when a row first needs them."""
 
     def __init__(self, pools: tuple[Pool, ...]) -> None:
+        """Number the parts of the pools; none is opened."""
         self._pools = pools
         counts = [len(pool.part_documents) - 1 for pool in pools]
         self._first_slot = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -43,76 +45,72 @@ class Library:
         """Addresses, marks and label rules of all pools in one stage."""
         rules = [recipe.rule(stage, pool.name) for pool in self._pools]
         flags = [
-            (r.overlap_labels, r.labels == "inputs", r.cross_labels, r.attention == "sequence", r.positions == "continue")
-            for r in rules
+            (
+                rule.overlap_labels,
+                rule.labels == "inputs",
+                rule.cross_labels,
+                rule.attention == "sequence",
+                rule.positions == "continue",
+            )
+            for rule in rules
         ]
         marks = [[-1 if mark is None else mark for mark in (p.card.bos, p.card.eos)] for p in self._pools]
         return Sources(self.address, self.width, np.array(marks, np.int64), np.array(flags, np.bool_))
 
     def sheet(self, walked: Walked) -> Sheet:
         """The pieces of walked sequences, with where their documents lie."""
-        sizes, columns = _columns(walked)
+        sizes, pieces = _gather_pieces(walked)
         ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        document, start, stop, fresh, flags, tokens = columns
-        slot, base = np.empty(len(document), np.int64), np.empty(len(document), np.int64)
+        tokens, slot, base = np.empty((3, len(pieces.document)), np.int64)
         pool_of_piece = np.repeat(walked.pools, sizes)
         for p, pool in enumerate(self._pools):
             here = np.flatnonzero(pool_of_piece == p)
             if len(here):
-                slot[here], base[here] = _locate(pool, document[here])
-                slot[here] += self._first_slot[p]
-        return Sheet(ends, walked.pools, document, start, stop, fresh, flags, tokens, slot, base)
+                tokens[here], part, base[here] = _locate(pool, pieces.document[here])
+                slot[here] = part + self._first_slot[p]
+        return Sheet(ends, walked.pools, *pieces, tokens, slot, base)
 
 
-def _locate(pool: Pool, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Part of each document, and the place of its first body token there."""
+def _locate(pool: Pool, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Body tokens and part of each document, and the place of its first body token there."""
+    measured = measure(pool, documents)
     part = np.searchsorted(pool.part_documents, documents, side="right") - 1
-    bos = measure(pool, documents).bos
-    return part, np.asarray(pool.offsets[documents]) + bos - np.asarray(pool.part_offsets)[part]
+    base = np.asarray(pool.offsets[documents]) + measured.bos - np.asarray(pool.part_offsets)[part]
+    return measured.tokens, part, base
 
 
-def _columns(walked: Walked) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]:
-    """Pieces per sequence, and the columns of all pieces in schedule order."""
-    num = len(walked.pools)
-    sizes = np.empty(num, np.int64)
+def _gather_pieces(walked: Walked) -> tuple[NDArray[np.int64], Pieces]:
+    """Pieces per sequence, and all pieces in schedule order; ``document`` is the pool's number."""
+    sizes = np.empty(len(walked.pools), np.int64)
     rows_of = [np.flatnonzero(walked.block_of == b) for b in range(len(walked.blocks))]
     for rows, block in zip(rows_of, walked.blocks, strict=True):
         indices = walked.indices[rows]
         sizes[rows] = block.rows.ends[indices + 1] - block.rows.ends[indices]
-    firsts = np.cumsum(sizes) - sizes
-    out = (*(np.empty(int(sizes.sum()), np.int64) for _ in range(4)), np.empty(int(sizes.sum()), np.uint8))
-    tokens = np.empty(int(sizes.sum()), np.int64)
+    firsts, total = np.cumsum(sizes) - sizes, int(sizes.sum())
+    document, start, stop, fresh = np.empty((4, total), np.int64)
+    out = Pieces(document, start, stop, fresh, np.empty(total, np.uint8))
     for rows, block in zip(rows_of, walked.blocks, strict=True):
         if len(rows):
-            _gather(block.rows, (block.documents, block.tokens), walked.indices[rows], firsts[rows], (*out, tokens))
-    return sizes, (*out, tokens)
+            _gather(block.rows, block.documents, (walked.indices[rows], firsts[rows]), out)
+    return sizes, out
 
 
 @kernel
 def _gather(
     rows: Rows,
-    documents: tuple[NDArray[np.int64], NDArray[np.int64]],
-    indices: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    out: tuple[
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.uint8],
-        NDArray[np.int64],
-    ],
+    numbers: NDArray[np.int64],
+    places: tuple[NDArray[np.int64], NDArray[np.int64]],
+    out: Pieces,
 ) -> None:
-    numbers, lengths = documents
-    document, start, stop, fresh, flags, tokens = out
+    """Copy the pieces of rows ``places[0]`` of a block to where ``places[1]`` says."""
+    indices, firsts = places
+    pieces = rows.pieces
     for r in range(len(indices)):
         k = firsts[r]
         for i in range(rows.ends[indices[r]], rows.ends[indices[r] + 1]):
-            local = rows.pieces.document[i]
-            document[k] = numbers[local]
-            tokens[k] = lengths[local]
-            start[k] = rows.pieces.start[i]
-            stop[k] = rows.pieces.stop[i]
-            fresh[k] = rows.pieces.fresh[i]
-            flags[k] = rows.pieces.flags[i]
+            out.document[k] = numbers[pieces.document[i]]
+            out.start[k] = pieces.start[i]
+            out.stop[k] = pieces.stop[i]
+            out.fresh[k] = pieces.fresh[i]
+            out.flags[k] = pieces.flags[i]
             k += 1

@@ -62,7 +62,18 @@ class PoolState:
     """Tokens not served, by reason."""
 
 
-COUNTS = ("owed", "spent", "body", "overlap", "special", "padding", "labels", "sequences", "documents", "distinct")
+COUNTS = (
+    "owed",
+    "spent",
+    "body",
+    "overlap",
+    "special",
+    "padding",
+    "labels",
+    "sequences",
+    "documents",
+    "distinct",
+)
 """The cumulative whole-number fields of a PoolState."""
 
 

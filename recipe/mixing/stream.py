@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ class Stream:
     """
 
     def __init__(self, recipe: Recipe, pools: Mapping[str, Pool], snapshots: Iterable[Snapshot] = ()) -> None:
+        """A stream over opened pools; ``snapshots`` are places known beforehand."""
         ordered = tuple(pools[name] for name in recipe.pools)
         self.recipe = recipe
         self.pools = tuple(recipe.pools)
@@ -77,9 +79,8 @@ class Stream:
         """
         if not 0 <= step <= self.num_steps:
             raise ValueError(f"step {step} is outside 0..{self.num_steps}")
-        at = self._memory.before(step)
-        for at in self.walk(at, step):
-            pass
+        start = self._memory.before(step)
+        at = deque(self.walk(start, step), maxlen=1).pop() if start.step < step else start
         if at.step != step:
             raise ValueError(f"the run ended at step {at.step}, before step {step}")
         self._memory.add(at)
@@ -119,7 +120,7 @@ class Stream:
             raise ValueError(f"the run ended at step {self.end_step}, before step {step}")
         return batch
 
-    def batches(
+    def batches(  # noqa: PLR0913 - the trainer's own words
         self,
         start: int = 0,
         dp_rank: int = 0,

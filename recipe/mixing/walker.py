@@ -56,6 +56,7 @@ class Walker:
     """A place in the stream that moves forward; :meth:`snapshot` is its state as a value."""
 
     def __init__(self, ground: Ground, start: Snapshot) -> None:
+        """Stand at a snapshot."""
         self._ground = ground
         self._restore(start)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -104,7 +104,7 @@ def segment_lengths(segment_ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], 
 
 
 @intrinsic
-def _pointer(_context: Any, _address: Any) -> Any:
+def _pointer(_context: Any, _address: Any = None) -> Any:
     """An address as a pointer (an intrinsic: numba has no cast of its own)."""
 
     def generate(_inner: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -142,7 +142,7 @@ def _first_id(tokens: Any, start: int, stop: int, flags: int, marks: tuple[int, 
         return marks[0]
     if start == stop and not flags & AHEAD:
         return marks[1]
-    return np.int64(tokens[start])
+    return np.int64(tokens[start])  # type: ignore[return-value]
 
 
 @kernel
@@ -202,7 +202,7 @@ def _dispatch(
 ) -> tuple[int, bool]:
     """Read the part in its own token width; ``source``: address of body token 0, width code, tokens."""
     address, code, n = source
-    pointer = _pointer(np.uint64(address))
+    pointer: Any = _pointer(np.uint64(address))
     if code == 5:
         return _piece(carray(pointer, (n,), np.uint16), ids, labels, place, rule)
     if code == 3:
@@ -226,7 +226,7 @@ def _width_bytes(code: int) -> int:
 
 
 @kernel
-def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arrays) -> int:
+def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arrays) -> Any:
     for r in range(len(rows)):
         row = rows[r]
         pool = sheet.pool[row]
@@ -249,7 +249,7 @@ def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arra
             if sources.address[slot] == 0:
                 return slot
             address = np.int64(sources.address[slot]) + sheet.base[i] * _width_bytes(code)
-            place = (
+            place: Any = (
                 col,
                 sheet.start[i],
                 sheet.stop[i],

@@ -103,10 +103,11 @@ def block_documents(pool: Pool, place: BlockPlace) -> NDArray[np.int64]:
     units = units_at(start, stop, pool.num_units, pool.extent_units, order)
     if pool.units is None:
         return units
-    firsts = np.asarray(pool.units[units])
+    firsts: NDArray[np.int64] = np.asarray(pool.units[units])
     sizes = np.asarray(pool.units[units + 1]) - firsts
     inside = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.repeat(firsts, sizes) + inside
+    documents: NDArray[np.int64] = np.repeat(firsts, sizes) + inside
+    return documents
 
 
 def measure(pool: Pool, documents: NDArray[np.int64]) -> Documents:
@@ -139,8 +140,9 @@ def plan_block(pool: Pool, rule: Rule, place: BlockPlace, cuts: tuple[CutBlock, 
 
 
 def _left_over(rows: Rows, served: int) -> NDArray[np.int64]:
-    pieces = Pieces(*(column[rows.ends[served] :] for column in rows.pieces))
-    return unserved_runs(pieces.take(np.lexsort((pieces.fresh, pieces.document))))
+    first = int(rows.ends[served])
+    by_reading = np.lexsort((rows.pieces.fresh[first:], rows.pieces.document[first:]))
+    return unserved_runs(rows.pieces.take(first + by_reading))
 
 
 def _arrange(

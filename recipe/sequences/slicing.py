@@ -50,7 +50,8 @@ class Pieces(NamedTuple):
 
     def take(self, order: NDArray[np.int64]) -> Pieces:
         """The same pieces in another order, or some of them."""
-        return Pieces(*(column[order] for column in self))
+        document, start, stop, fresh, flags = self
+        return Pieces(document[order], start[order], stop[order], fresh[order], flags[order])
 
 
 class Documents(NamedTuple):
@@ -114,68 +115,68 @@ def _count_upper(documents: Documents, runs: NDArray[np.int64], cutting: Cutting
 
 
 @kernel
+def _end(span: tuple[int, int, int], n: int, full: int, cutting: Cutting) -> tuple[int, int, int]:
+    """What becomes of a piece (start, stop, fresh): its start, flags, and dropped reason + 1."""
+    start, stop, fresh = span
+    if stop < n or stop - start >= full:
+        return start, 0, 0
+    if cutting.tail == 2:
+        return start, 0, 2 if fresh == 0 else 1
+    if cutting.tail == 1 and fresh > 0:
+        if stop - fresh < cutting.min_tail:
+            return start, 0, 1
+        start = n - cutting.window
+    return start, ALONE if cutting.tail == 3 else 0, 0
+
+
+@kernel
+def _marks(size: int, bos: bool, eos: bool, context: int) -> int:
+    """Flags of the marks of a piece: ``bos`` and ``eos`` say that the document's are at its edges."""
+    flags = 0
+    if bos:
+        flags |= HAS_BOS
+        size += 1
+    if eos:
+        flags |= ENDS
+        if size < context:
+            flags |= HAS_EOS
+    return flags
+
+
+@kernel
 def _slice(
     documents: Documents, runs: NDArray[np.int64], cutting: Cutting, again: bool
 ) -> tuple[Pieces, NDArray[np.int64]]:
     most = _count_upper(documents, runs, cutting)
-    out = Pieces(
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.uint8),
-    )
+    spans = np.empty((4, most), np.int64)
+    flags = np.empty(most, np.uint8)
     dropped = np.zeros(3, np.int64)
     k = 0
     for r in range(len(runs)):
         document, a, b = runs[r, 0], runs[r, 1], runs[r, 2]
         n = documents.tokens[document]
-        bos = documents.bos[document]
-        first = _first_cut(a, bos, cutting)
+        first = _first_cut(a, documents.bos[document], cutting)
         if not again and n > first and cutting.oversize != 0:
-            if cutting.oversize == 2:
-                dropped[2] += n
-                continue
-            dropped[2] += n - first
-            b = first
+            kept = first if cutting.oversize == 1 else 0
+            dropped[2] += n - kept
+            b = kept
         start = max(0, a - (cutting.window - cutting.stride)) if a > 0 else 0
-        fresh = a
-        stop = min(first, b)
-        while True:
+        fresh, stop = a, min(first, b)
+        while stop > fresh:
             full = first if fresh == 0 else cutting.window
-            alone = False
-            if stop == n and stop - start < full:
-                whole_document = fresh == 0
-                if cutting.tail == 2:
-                    dropped[1 if whole_document else 0] += stop - fresh
-                    break
-                if cutting.tail == 1 and not whole_document:
-                    if stop - fresh < cutting.min_tail:
-                        dropped[0] += stop - fresh
-                        break
-                    start = n - cutting.window
-                alone = cutting.tail == 3
-            flags = 0
-            size = stop - start
-            if fresh == 0 and bos:
-                flags |= HAS_BOS
-                size += 1
-            if stop == n and documents.eos[document]:
-                flags |= ENDS
-                if size < cutting.context:
-                    flags |= HAS_EOS
-            if alone:
-                flags |= ALONE
-            out.document[k], out.start[k], out.stop[k] = document, start, stop
-            out.fresh[k], out.flags[k] = fresh, flags
-            k += 1
-            if stop >= b:
+            start, alone, gone = _end((start, stop, fresh), n, full, cutting)
+            if gone:
+                dropped[gone - 1] += stop - fresh
                 break
+            bos = fresh == 0 and documents.bos[document]
+            eos = stop == n and documents.eos[document]
+            spans[0, k], spans[1, k], spans[2, k], spans[3, k] = document, start, stop, fresh
+            flags[k] = alone | _marks(stop - start, bos, eos, cutting.context)
+            k += 1
             fresh = stop
             start = max(0, stop - (cutting.window - cutting.stride))
             stop = min(stop + cutting.stride, b)
-    kept = Pieces(out.document[:k], out.start[:k], out.stop[:k], out.fresh[:k], out.flags[:k])
-    return kept, dropped
+    return Pieces(spans[0, :k], spans[1, :k], spans[2, :k], spans[3, :k], flags[:k]), dropped
 
 
 def count_pieces(num_tokens: int, cutting: Cutting, *, bos: bool = False) -> int:

@@ -1,0 +1,121 @@
+"""Whether the pools last: estimated from blocks, or decided by walking the whole run over metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from recipe.config import Recipe
+from recipe.errors import Problem, RecipeError
+from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.estimate import EpochYield
+from recipe.mixing.planned import PoolPlan, StagePlan
+from recipe.mixing.reading import BlockCache
+from recipe.mixing.snapshot import Snapshot, start_of
+from recipe.mixing.walker import Ground, Walker
+from recipe.pools import Pool
+
+Yields = dict[str, tuple[EpochYield, EpochYield | None]]
+"""Per drawn pool of a stage: its epoch under the stage's rule, and under the other packing method."""
+
+Needs = tuple[list[Problem], list[str]]
+
+
+def needs_exact(recipe: Recipe, pools: Mapping[str, PoolPlan], end: Snapshot) -> Needs:
+    """What the walked run really read beyond the readings allowed."""
+    problems, warnings = [], []
+    for (name, pool), state in zip(pools.items(), end.pools, strict=True):
+        cursor, allowed = state.cursor, pool.max_epochs
+        over = cursor.epoch > allowed or (cursor.epoch == allowed and (cursor.block > 0 or cursor.stage >= 0))
+        if over and recipe.exhaustion(name) == "repeat":
+            problems.append(_exhausted(name, pool, state.spent, pool.stock_tokens * allowed))
+    if end.ended:
+        warnings.append(f"the run ends at step {end.step}: a pool runs dry under on_exhausted: stop")
+    for index in end.left:
+        warnings.append(f"pool {list(recipe.pools)[index]!r} runs dry and leaves the last stage")
+    return problems, warnings
+
+
+def needs_estimated(
+    recipe: Recipe,
+    stages: Mapping[str, StagePlan],
+    yields: Mapping[str, Yields],
+    pools: Mapping[str, PoolPlan],
+) -> Needs:
+    """Pools that are certain to run out (problems) or may (warnings), from the estimates and their bound."""
+    problems, warnings = [], []
+    for name, pool in pools.items():
+        spread = max((y[name][0].spread for y in yields.values() if name in y), default=Fraction(0))
+        spread = max([spread, *(e.spread for y in yields.values() for e, _ in y.values())], default=spread)
+        need = sum((stage.pools[name].need for stage in stages.values()), Fraction(0))
+        have = _capacity(name, pool, yields)
+        policy = recipe.exhaustion(name)
+        if pool.epochs * (1 - spread) > pool.max_epochs:
+            if policy == "repeat":
+                problems.append(_exhausted(name, pool, int(need), have))
+            else:
+                warnings.append(
+                    f"pool {name!r} runs dry near position {pool.exhausted_at} of the run "
+                    f"(on_exhausted: {policy})"
+                )
+        elif spread and pool.epochs * (1 + spread) > pool.max_epochs:
+            warnings.append(
+                f"pool {name!r} may run out: {float(pool.epochs):.3f} of {pool.max_epochs} readings, "
+                f"give or take {float(spread):.1%}; `recipe plan --exact` decides"
+            )
+    return problems, warnings
+
+
+def _capacity(name: str, pool: PoolPlan, yields: Mapping[str, Yields]) -> int:
+    epochs = [y[name][0].counted for y in yields.values() if name in y]
+    return int(max(epochs, default=Fraction(0)) * pool.max_epochs)
+
+
+def _exhausted(name: str, pool: PoolPlan, need: int, have: int) -> Problem:
+    readings = "1 reading" if pool.max_epochs == 1 else f"{pool.max_epochs} readings"
+    enough = -(-pool.epochs.numerator // pool.epochs.denominator)
+    return Problem(
+        f"pools.{name}",
+        f"needs {need:,} tokens",
+        f"at most {have:,}: {readings} of a stock of {pool.stock_tokens:,}",
+        f"set pools.{name}.max_epochs={enough}, lower its quota, shorten the run, add text, "
+        f"or say on_exhausted: redistribute",
+    )
+
+
+def empty_pools(recipe: Recipe, yields: Mapping[str, Yields]) -> list[Problem]:
+    """Pools with a share that give no sequence."""
+    problems = []
+    for stage_name, pools in yields.items():
+        for name, (epoch, _) in pools.items():
+            if epoch.sequences and epoch.counted:
+                continue
+            rule = recipe.rule(stage_name, name)
+            problems.append(
+                Problem(
+                    f"stages.{stage_name}.quotas.{name}",
+                    f"pool {name!r} gives 0 sequences (window {rule.window}, tail {rule.tail})",
+                    "at least one sequence an epoch",
+                    "set its quota to 0%, lower the window, or use tail: keep",
+                )
+            )
+    return problems
+
+
+def walk_to_end(recipe: Recipe, curriculum: Curriculum, opened: Mapping[str, Pool]) -> Snapshot:
+    """The state at the run's end, walked over metadata."""
+    missing = [name for name in recipe.pools if name not in opened]
+    if missing:
+        raise RecipeError(
+            recipe.name,
+            [
+                Problem(f"pools.{name}.path", "no folder", "a pool that can be read", "plan without exact")
+                for name in missing
+            ],
+        )
+    pools = tuple(opened[name] for name in recipe.pools)
+    ground = Ground(recipe, pools, curriculum, BlockCache(2 * len(pools) + 4))
+    walker = Walker(ground, start_of(len(pools)))
+    while not walker.finished:
+        walker.advance(curriculum.num_steps)
+    return walker.snapshot()

@@ -1,0 +1,172 @@
+"""The plan: what a recipe will spend, read and need, before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from recipe.config import Recipe, Rule
+from recipe.maths.rounding import allotments, owed
+from recipe.mixing.curriculum import Curriculum, StageLayout
+from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
+from recipe.mixing.needs import Yields, empty_pools, needs_estimated, needs_exact, walk_to_end
+from recipe.mixing.opening import open_pools, pool_problems, settle_with
+from recipe.mixing.planned import Plan, PoolInStage, PoolPlan, StagePlan
+from recipe.pools import Pool
+from recipe.sequences.blocks import BlockPlace
+
+__all__ = ["Plan", "make_plan"]
+
+
+def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = True) -> Plan:
+    """Lay a recipe out over its pools.
+
+    Args:
+        recipe: as loaded; pools need a folder or a declared stock.
+        exact: walk the whole run over metadata instead of estimating from blocks; needs every pool.
+        compare_packing: also plan the other packing method, for the comparison.
+
+    Returns:
+        the plan, with its problems; nothing is refused here but pools that cannot be opened.
+
+    Raises:
+        RecipeError: a pool cannot be opened.
+    """
+    opened = open_pools(recipe)
+    settled = settle_with(recipe, opened)
+    curriculum = Curriculum.from_recipe(settled)
+    yields = {layout.name: _yields(settled, layout, opened, compare_packing) for layout in curriculum.stages}
+    stages = {
+        layout.name: _stage(settled, layout, {k: own for k, (own, _) in yields[layout.name].items()})
+        for layout in curriculum.stages
+    }
+    if compare_packing:
+        stages = {
+            name: replace(stage, packing=_packing(settled, name, yields[name], stage))
+            for name, stage in stages.items()
+        }
+    pools = {name: _pool(settled, name, stages, opened) for name in settled.pools}
+    end = walk_to_end(settled, curriculum, opened) if exact else None
+    if end is not None:
+        run_out, warnings = needs_exact(settled, pools, end)
+    else:
+        run_out, warnings = needs_estimated(settled, stages, yields, pools)
+    problems = [*pool_problems(settled, opened), *empty_pools(settled, yields), *run_out]
+    return Plan(
+        recipe=settled,
+        stages=stages,
+        pools=pools,
+        problems=tuple(problems),
+        warnings=tuple(warnings),
+        opened=opened,
+    )
+
+
+def _yields(recipe: Recipe, layout: StageLayout, opened: Mapping[str, Pool], other: bool) -> Yields:
+    """Per drawn pool of a stage: its epoch under the stage's rule, and under the other packing method."""
+    out: Yields = {}
+    for (name, config), part in zip(recipe.pools.items(), layout.race.parts, strict=True):
+        if part == 0:
+            continue
+        pool = opened.get(name)
+        if pool is None:
+            out[name] = (stock_yield(config.stock or 0, layout.context), None)
+            continue
+        rule = recipe.rule(layout.name, name)
+        assert config.block_units is not None
+        place = BlockPlace(recipe.seed, 0, 0, config.block_units)
+        own = epoch_yield(pool, rule, place, recipe.count)
+        out[name] = (own, epoch_yield(pool, _other(rule), place, recipe.count) if other else None)
+    return out
+
+
+def _other(rule: Rule) -> Rule:
+    if rule.method == "concat":
+        return replace(rule, method="best_fit")
+    whole = {"window": rule.context, "tail": "keep", "oversize": "split"}
+    return replace(rule, method="concat", stride=min(rule.stride, rule.context), **whole)  # type: ignore[arg-type]
+
+
+def _stage(recipe: Recipe, layout: StageLayout, yields: Mapping[str, EpochYield]) -> StagePlan:
+    shares = recipe.shares(layout.name)
+    race = layout.race
+    planned = owed(race.parts, race.denominator, layout.length)
+    chunk = allotments(race.parts, race.denominator, 0, layout.chunk)
+    total = _counted_total(layout, shares, yields)
+    pools = {}
+    for name, tokens in zip(recipe.pools, planned, strict=True):
+        need = shares[name] * total
+        epoch = yields.get(name)
+        times = need / epoch.counted if epoch is not None and epoch.counted else Fraction(0)
+        pools[name] = PoolInStage(
+            share=shares[name],
+            tokens=tokens,
+            need=need,
+            sequences=round(times * epoch.sequences) if epoch else 0,
+            epochs=times,
+            body=round(times * epoch.body) if epoch else 0,
+            overlap=round(times * epoch.overlap) if epoch else 0,
+            special=round(times * epoch.special) if epoch else 0,
+            padding=round(times * epoch.padding) if epoch else 0,
+            dropped={reason: round(times * n) for reason, n in epoch.dropped.items()} if epoch else {},
+        )
+    allotment = dict(zip(recipe.pools, chunk, strict=True))
+    groups = dict(recipe.group_shares(layout.name))
+    return StagePlan(layout=layout, chunk_allotment=allotment, pools=pools, groups=groups, packing={})
+
+
+def _counted_total(
+    layout: StageLayout, shares: Mapping[str, Fraction], yields: Mapping[str, EpochYield]
+) -> Fraction:
+    """Counted tokens of the stage: its sequences, divided so that every pool has its share of the tokens."""
+    per_token = Fraction(0)
+    for name, epoch in yields.items():
+        if not epoch.per_sequence:
+            return Fraction(0)
+        per_token += shares[name] / epoch.per_sequence
+    return Fraction(layout.positions, layout.context) / per_token
+
+
+def _packing(
+    recipe: Recipe, stage_name: str, yields: Yields, stage: StagePlan
+) -> dict[str, tuple[Fraction, Fraction]]:
+    """Padding and cut documents of the stage's packing and of the other method, weighted by what is read."""
+    sums: dict[str, list[Fraction]] = {}
+    for name, (own, other) in yields.items():
+        if other is None:
+            continue
+        method = recipe.rule(stage_name, name).method
+        for key, epoch in ((method, own), ("best_fit" if method == "concat" else "concat", other)):
+            times = stage.pools[name].epochs
+            row = sums.setdefault(key, [Fraction(0)] * 4)
+            row[0] += times * epoch.padding
+            row[1] += times * epoch.sequences * stage.layout.context
+            row[2] += times * epoch.cut_documents
+            row[3] += times
+    return {
+        key: (padding / positions if positions else Fraction(0), cut)
+        for key, (padding, positions, cut, _) in sums.items()
+    }
+
+
+def _pool(recipe: Recipe, name: str, stages: Mapping[str, StagePlan], opened: Mapping[str, Pool]) -> PoolPlan:
+    declared = recipe.pools[name].stock
+    measured = opened[name].stock if name in opened else None
+    allowed = recipe.epochs_allowed(name)
+    epochs, exhausted_at = Fraction(0), None
+    for stage in stages.values():
+        more = stage.pools[name].epochs
+        if exhausted_at is None and epochs + more > allowed:
+            inside = (allowed - epochs) / more * stage.layout.positions
+            exhausted_at = stage.layout.first_position + int(inside)
+        epochs += more
+    return PoolPlan(
+        stock_tokens=measured if measured is not None else declared or 0,
+        declared=declared,
+        measured=measured,
+        tokens=sum(stage.pools[name].tokens for stage in stages.values()),
+        epochs=epochs,
+        max_epochs=allowed,
+        exhausted_at=exhausted_at,
+    )

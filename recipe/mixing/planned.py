@@ -1,0 +1,144 @@
+"""What a plan is made of: stages, pools, and what stands against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from recipe.config import Recipe
+from recipe.errors import Problem, RecipeError
+from recipe.mixing.curriculum import StageLayout
+from recipe.pools import Pool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolInStage:
+    """What one pool is planned to give in one stage; token counts are whole."""
+
+    share: Fraction
+    tokens: int
+    """Its share of the stage's stated length, as if nothing were padded."""
+    need: Fraction
+    """Counted tokens it will really be asked for, padding taken into account."""
+    sequences: int
+    epochs: Fraction
+    """Readings of the pool that the need takes."""
+    body: int
+    overlap: int
+    special: int
+    padding: int
+    dropped: Mapping[str, int]
+    """Tokens left out on the way, by reason."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StagePlan:
+    """One stage: its layout, its chunk's allotment, and every pool."""
+
+    layout: StageLayout
+    chunk_allotment: Mapping[str, int]
+    pools: Mapping[str, PoolInStage]
+    groups: Mapping[str, Fraction]
+    packing: Mapping[str, tuple[Fraction, Fraction]]
+    """Per packing method: padding as a share of the positions, and documents cut, as a share of all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolPlan:
+    """One pool over the run."""
+
+    stock_tokens: int
+    """Body tokens: measured, or as declared where there is no folder."""
+    declared: int | None
+    measured: int | None
+    tokens: int
+    epochs: Fraction
+    max_epochs: int
+    exhausted_at: int | None
+    """Position of the run at which its last allowed reading ends, if the run goes on after it."""
+
+    @property
+    def gap(self) -> int | None:
+        """Measured minus declared tokens, where both are known."""
+        return None if self.declared is None or self.measured is None else self.measured - self.declared
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A recipe laid out over its pools, with everything that stands against it."""
+
+    recipe: Recipe
+    """Settled: every share, chunk and block size is a number."""
+    stages: Mapping[str, StagePlan]
+    pools: Mapping[str, PoolPlan]
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    opened: Mapping[str, Pool] = field(default_factory=dict)
+    """The pools that have a folder."""
+
+    def check(self) -> None:
+        """Refuse what is certain to fail.
+
+        Raises:
+            RecipeError: with every problem of the plan.
+        """
+        if self.problems:
+            raise RecipeError(self.recipe.name, self.problems)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain values for ``recipe plan --json``."""
+        return {
+            "stages": {name: _stage_to_plain(stage) for name, stage in self.stages.items()},
+            "pools": {name: _pool_to_plain(pool) for name, pool in self.pools.items()},
+            "problems": [
+                {"where": p.where, "given": str(p.given), "expected": p.expected, "fix": p.fix}
+                for p in self.problems
+            ],
+            "warnings": list(self.warnings),
+        }
+
+
+def _stage_to_plain(stage: StagePlan) -> dict[str, Any]:
+    layout = stage.layout
+    return {
+        "tokens": layout.length,
+        "context": layout.context,
+        "steps": layout.num_steps,
+        "positions": layout.positions,
+        "overshoot": layout.overshoot,
+        "chunk": layout.chunk,
+        "chunk_allotment": dict(stage.chunk_allotment),
+        "pools": {
+            name: {
+                "share": str(pool.share),
+                "tokens": pool.tokens,
+                "epochs": float(pool.epochs),
+                "sequences": pool.sequences,
+                "overlap": pool.overlap,
+                "special": pool.special,
+                "padding": pool.padding,
+                "dropped": dict(pool.dropped),
+            }
+            for name, pool in stage.pools.items()
+        },
+        "groups": {name: str(share) for name, share in stage.groups.items()},
+        "packing": {
+            method: {"padding": float(padding), "cut_documents": float(cut)}
+            for method, (padding, cut) in stage.packing.items()
+        },
+    }
+
+
+def _pool_to_plain(pool: PoolPlan) -> dict[str, Any]:
+    return {
+        "stock_tokens": pool.stock_tokens,
+        "tokens": pool.tokens,
+        "epochs": float(pool.epochs),
+        "max_epochs": pool.max_epochs,
+        "declared_tokens": pool.declared,
+        "measured_tokens": pool.measured,
+        "gap_tokens": pool.gap,
+        "exhausted_at": pool.exhausted_at,
+    }
