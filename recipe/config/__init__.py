@@ -20,6 +20,7 @@ from recipe.config.schema import recipe_schema
 from recipe.config.settling import settle
 from recipe.config.spans import Span, Stretch, stage_spans
 from recipe.config.stage import Stage
+from recipe.config.strict_yaml import parse_yaml, read_yaml
 
 __all__ = [
     "Batch",
@@ -41,6 +42,8 @@ __all__ = [
     "expand_sweep",
     "fingerprint",
     "load_recipe",
+    "parse_yaml",
+    "read_yaml",
     "recipe_from_plain",
     "recipe_schema",
     "recipe_to_plain",

@@ -11,7 +11,7 @@ from recipe.config.checks import recipe_faults
 from recipe.config.group import GroupConfig
 from recipe.config.merging import WrittenStages, at_origin, merge_stages
 from recipe.config.model import Model, ModelConfig, PoolConfig
-from recipe.config.problems import Fault, faults_of, unique
+from recipe.config.problems import Fault, Place, faults_of, unique
 from recipe.config.recipe import Recipe
 from recipe.config.stage import Stage
 from recipe.config.vocabulary import TOP_ONLY_WRITTEN, VOCABULARY
@@ -31,8 +31,10 @@ def build_recipe(data: Mapping[str, Any], title: str, also: Sequence[Fault] = ()
     Raises:
         RecipeError: with every problem.
     """
+    found = [*also, *_key_faults(data, ())]
+    data = _text_keys(data)
     written = merge_stages(data)
-    found = [*also, *written.faults]
+    found += written.faults
     whole = {key: value for key, value in data.items() if key not in TOP_ONLY_WRITTEN}
     whole["stages"] = _named(written)
     found += _own_names(data.get("stages"))
@@ -45,6 +47,31 @@ def build_recipe(data: Mapping[str, Any], title: str, also: Sequence[Fault] = ()
         raise RecipeError(title, [fault.problem() for fault in unique(found)])
     assert recipe is not None, "a recipe without faults was built"
     return recipe
+
+
+def _key_faults(value: Any, place: Place) -> list[Fault]:
+    """Faults of names that are no text, as a YAML reader that converts them would give."""
+    if isinstance(value, list | tuple):
+        return [
+            fault for index, item in enumerate(value) for fault in _key_faults(item, (*place, str(index)))
+        ]
+    if not isinstance(value, Mapping):
+        return []
+    found = []
+    for key, below in value.items():
+        if not isinstance(key, str) and type(key) is not int:
+            expected, fix = "a name as text", "put the name in quotes where it is written"
+            found.append(Fault((*place, str(key)), f"{key!r} as a name", expected, fix))
+        found += _key_faults(below, (*place, str(key)))
+    return found
+
+
+def _text_keys(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_text_keys(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _text_keys(below) for key, below in value.items()}
+    return value
 
 
 def _named(written: WrittenStages) -> Any:

@@ -72,7 +72,8 @@ def _read_exponent(given: Any) -> Fraction:
         raise problem("temperature", given=given, expected=expected, fix=fix) from None
     if not 0 <= exponent <= 1:
         if exponent > 1:
-            fix = f"shares go with stock ** exponent: for T = {weight_text(exponent)} write {float(1 / exponent):.3g}"
+            power = f"{float(1 / exponent):.3g}"
+            fix = f"shares go with stock ** exponent: for T = {weight_text(exponent)} write {power}"
         raise problem("temperature", given=given, expected=expected, fix=fix)
     return exponent
 
@@ -147,7 +148,7 @@ class GroupConfig(Model):
 
     pools: Annotated[tuple[str, ...], BeforeValidator(_to_tuple)]
     within: WithinField = Within("natural")
-    """Shares inside: ``natural`` (by stock), ``even``, ``unimax``, ``{temperature: 0.3}`` or ``{shares: {...}}``."""
+    """Shares inside: ``natural`` (by stock), ``even``, ``unimax``, ``{temperature: 0.3}``, ``{shares: …}``"""
 
     @model_validator(mode="before")
     @classmethod

@@ -84,7 +84,7 @@ def _choice_text(change: Change, located: Located, loader: ConfigLoaderImpl) -> 
         )
     result = loader.repository.load_config(located.config_name)
     groups = (
-        {default.get_override_key() for default in result.defaults_list if not default.is_self()}
+        {default.get_override_key() for default in result.defaults_list or () if not default.is_self()}
         if result
         else set()
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recipe.config.problems import NOTHING, Fault, Place, nearest
+from recipe.config.problems import Fault, Place, nearest
 from recipe.config.stage import BATCHES, LENGTHS, SHARES
 
 STAGE_ALTERNATIVES: Mapping[Place, Sequence[Sequence[str]]] = {(): (LENGTHS, SHARES), ("batch",): (BATCHES,)}
@@ -171,22 +171,22 @@ def at_origin(faults: Iterable[Fault], origins: Mapping[Place, Place]) -> list[F
         heirs.setdefault(origin, set()).add(place)
     wrong: dict[tuple[Place, str, str], set[Place]] = {}
     for fault in faults:
-        wrong.setdefault(_kind(fault, origins), set()).add(fault.place)
+        if (inherited := _inherited(fault.place, origins)) is not None:
+            wrong.setdefault(_kind(fault, inherited, origins), set()).add(inherited)
     moved = []
     for fault in faults:
-        origin = origins.get(fault.place)
-        if origin is not None and wrong[_kind(fault, origins)] >= heirs[origin]:
-            fault = Fault(origin, fault.given, fault.expected, fault.fix)
+        inherited = _inherited(fault.place, origins)
+        if inherited is not None and wrong[_kind(fault, inherited, origins)] >= heirs[origins[inherited]]:
+            place = (*origins[inherited], *fault.place[len(inherited) :])
+            fault = Fault(place, fault.given, fault.expected, fault.fix)
         moved.append(fault)
     return moved
 
 
-def _kind(fault: Fault, origins: Mapping[Place, Place]) -> tuple[Place, str, str]:
-    return (origins.get(fault.place, fault.place), str(fault.given), fault.expected)
+def _inherited(place: Place, origins: Mapping[Place, Place]) -> Place | None:
+    """The nearest place at or above a fault that a layer wrote."""
+    return next((place[:end] for end in range(len(place), 2, -1) if place[:end] in origins), None)
 
 
-def no_stage(data: Mapping[str, Any]) -> list[Fault]:
-    """The fault of a recipe without stages."""
-    if data.get("stages") is None:
-        return [Fault(("stages",), NOTHING, "at least one stage", "write stages: {main: {tokens: 1B, …}}")]
-    return []
+def _kind(fault: Fault, inherited: Place, origins: Mapping[Place, Place]) -> tuple[Place, str, str]:
+    return ((*origins[inherited], *fault.place[len(inherited) :]), str(fault.given), fault.expected)

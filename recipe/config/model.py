@@ -90,7 +90,7 @@ class SlicingConfig(Model):
     tail: Tail | None = None
     """What happens to the end of a document: ``keep`` (default), ``backfill``, ``drop`` or ``pad``."""
     min_tail: Amount | None = None
-    """With ``backfill``: fewer fresh tokens than this are dropped and counted; default: a quarter of the window."""
+    """With ``backfill``: fewer fresh tokens are dropped and counted; default: a quarter of the window."""
     overlap_labels: bool | None = None
     """Whether tokens read again as overlap carry labels again; default false."""
     oversize: Oversize | None = None
@@ -186,7 +186,7 @@ class Batch(Model):
     tokens: Count | None = None
     """Positions of a batch; a whole number of sequences of the stage's context."""
     ramp: Ramp | None = None
-    """Sequences from a position of the run on: ``{0: 256, 100B: 512}``; changes at the first batch end there."""
+    """Sequences by position of the run: ``{0: 256, 100B: 512}``; a size changes at a batch end."""
 
     @model_validator(mode="before")
     @classmethod

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from antlr4 import CommonTokenStream, InputStream
+from antlr4 import CommonTokenStream, InputStream  # type: ignore[import-untyped]
 from hydra.core.override_parser.overrides_parser import create_functions
 from hydra.core.override_parser.overrides_visitor import HydraErrorListener, HydraOverrideVisitor
 from hydra.core.override_parser.types import (
@@ -70,7 +70,7 @@ class _WrittenInt(int):
         return self.text
 
 
-class _StrictVisitor(HydraOverrideVisitor):  # type: ignore[misc]
+class _StrictVisitor(HydraOverrideVisitor):
     """Hydra's visitor, but numbers remember their text and keys stay text."""
 
     def _createPrimitive(self, ctx: Any) -> Any:  # noqa: N802
@@ -104,7 +104,7 @@ def _parse_value(text: str) -> Any:
     parser = OverrideParser(CommonTokenStream(lexer))
     parser.removeErrorListeners()
     parser.addErrorListener(listener)
-    parsed = _StrictVisitor(_FUNCTIONS).visit(parser.override())
+    parsed = _StrictVisitor(_FUNCTIONS).visit(parser.override())  # type: ignore[no-untyped-call]
     return parsed._value
 
 

@@ -69,7 +69,7 @@ class Recipe(Model):
     pools_root: str | None = None
     """Folder that relative pool paths start from; default: the working directory."""
     pools: dict[str, PoolConfig]
-    groups: dict[str, GroupConfig] = {}
+    groups: dict[str, GroupConfig] = Field(default_factory=dict)
     count: Counted = "body"
     """Kind of token that quotas, debts and "spent" are counted in."""
     labels: Labels = "shifted"

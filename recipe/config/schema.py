@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from recipe.config.recipe import Recipe
-from recipe.config.stage import Stage
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def recipe_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of the written form: amounts as text or numbers, shorthands, inheritance.
+    """The JSON Schema (draft 2020-12) of the written form: amounts as text or numbers, shorthands included.
 
-    A stage may be ``like`` another or take values from ``every_stage``, so no key of a stage is required here;
-    the program checks the whole stage.
+    A stage may be ``like`` another or take values from ``every_stage``, and a recipe from its ``defaults``,
+    so little is required here; the program checks the whole.
     """
     schema = Recipe.model_json_schema(mode="validation", by_alias=True)
     stage = schema["$defs"]["Stage"]
@@ -38,9 +37,12 @@ def recipe_schema() -> dict[str, Any]:
         "description": "Stages in the order they are run; default: as written.",
     }
     properties["defaults"] = {"type": "array", "description": "Other configs this one starts from (Hydra)."}
+    required = schema.pop("required")
+    schema["anyOf"] = [{"required": required}, {"required": ["defaults"]}]
     schema["$defs"]["GroupConfig"] = _with_list(schema["$defs"]["GroupConfig"])
     schema["$defs"]["TokenizerConfig"] = _or_text(schema["$defs"]["TokenizerConfig"])
-    return {"$schema": _DIALECT, "title": "recipe", "description": Recipe.__doc__, **_without_title(schema)}
+    schema.update(title="recipe", description=Recipe.__doc__)
+    return {"$schema": _DIALECT, **schema}
 
 
 def _with_list(group: dict[str, Any]) -> dict[str, Any]:
@@ -49,8 +51,3 @@ def _with_list(group: dict[str, Any]) -> dict[str, Any]:
 
 def _or_text(tokenizer: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"type": "string"}, tokenizer]}
-
-
-def _without_title(schema: dict[str, Any]) -> dict[str, Any]:
-    assert Stage.__name__ in schema["$defs"]
-    return {key: value for key, value in schema.items() if key not in ("title", "description")}

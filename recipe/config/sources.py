@@ -112,7 +112,7 @@ def _file_of(folder: Path, name: str) -> Path | None:
     return None
 
 
-class FolderSource(ConfigSource):  # type: ignore[misc]
+class FolderSource(ConfigSource):
     """A folder laid out like ``conf/``, read by the strict YAML loader."""
 
     @staticmethod
@@ -172,7 +172,7 @@ class FolderSource(ConfigSource):  # type: ignore[misc]
 
 
 class FileSource(FolderSource):
-    """A single recipe file: its neighbours are recipes, folders beside it (or above ``recipe/``) are groups."""
+    """A single recipe file: its neighbours are recipes, folders beside it are groups."""
 
     @staticmethod
     def scheme() -> str:

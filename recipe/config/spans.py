@@ -94,5 +94,5 @@ def _ceil(amount: int, size: int) -> int:
 
 
 def default_chunk(span: Span, context: int) -> int:
-    """Positions of a chunk where the recipe does not say: a twentieth of the stage, at most 1B, at least a batch."""
+    """Positions of a chunk by default: a twentieth of the stage, at most 1B, at least a batch."""
     return max(span.largest_batch * context, min(10**9, _ceil(span.stated, 20)))

@@ -23,12 +23,12 @@ _TAG = "tag:yaml.org,2002:"
 class StrictLoader(yaml.SafeLoader):
     """PyYAML's safe loader with few implicit types, and text for keys."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+    yaml_implicit_resolvers = {}  # noqa: RUF012
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
         """A mapping whose keys are text, in the order written; merge keys (``<<``) go under own keys."""
         self.flatten_mapping(node)
-        return {self._key(key): self.construct_object(value, deep=deep) for key, value in node.value}  # type: ignore[no-untyped-call]
+        return {self._key(key): self.construct_object(value, deep=deep) for key, value in node.value}
 
     @staticmethod
     def _key(node: Node) -> str:
@@ -126,4 +126,4 @@ def _repeated_keys(node: Node, place: Place, above: list[Node]) -> Iterator[Faul
 def _text(node: Node) -> str:
     if isinstance(node, ScalarNode):
         return shown(str(node.value))
-    return f"a {node.id}"
+    return "a list" if isinstance(node, SequenceNode) else "a mapping"

@@ -35,13 +35,19 @@ def _amount(least: int, most: int = LARGEST_AMOUNT) -> Callable[[object], int]:
                 "",
                 given=given,
                 expected=f"a whole number, {span}",
-                fix=f"{error}; write it like 10B, 4Mi, 1_000_000 or 1e9",
+                fix=_amount_fix(str(error), span),
             ) from None
         if not least <= amount <= most:
-            raise problem("", given=given, expected=f"a whole number, {span}", fix=f"use at least {least}")
+            raise problem("", given=given, expected=f"a whole number, {span}", fix=f"use {span}")
         return amount
 
     return read
+
+
+def _amount_fix(error: str, span: str) -> str:
+    if error.startswith("not in"):
+        return f"use {span}"
+    return f"{error}; write it like 10B, 4Mi, 1_000_000 or 1e9"
 
 
 def _amount_schema(least: int) -> dict[str, Any]:
@@ -78,7 +84,8 @@ def _percent_fix(given: object) -> str:
     if number < 0:
         return "a share cannot be negative: write 0% or more"
     fraction = f" (or {weight_text(number * 100)}% if it is a fraction)" if 0 < number <= 1 else ""
-    return f"write {weight_text(number)}%{fraction}; plain numbers go under 'weights', tokens under 'quotas_tokens'"
+    elsewhere = "plain numbers go under 'weights', tokens under 'quotas_tokens'"
+    return f"write {weight_text(number)}%{fraction}; {elsewhere}"
 
 
 def fill_rest(parts: Mapping[str, Fraction | str]) -> dict[str, Fraction]:

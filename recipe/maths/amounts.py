@@ -58,8 +58,10 @@ def _parse_text(text: str) -> int:
         raise ValueError(f"not an amount: {text!r}")
     unit = _unit(match["unit"], text)
     tenths = match["tenths"] or ""
-    digits = int(match["whole"].replace("_", "") + tenths) * unit * 10 ** int(match["power"] or 0)
-    amount, rest = divmod(digits, 10 ** len(tenths))
+    zeros = "0" * int(match["power"] or 0)
+    digits = int(match["whole"].replace("_", "") + tenths + zeros) * unit
+    scale: int = 10 ** len(tenths)
+    amount, rest = divmod(digits, scale)
     if rest:
         raise ValueError(f"not a whole number: {text!r}")
     return amount

@@ -125,7 +125,7 @@ def even(names: Iterable[str]) -> dict[str, Fraction]:
 
 
 def temperature(stock: Mapping[str, int], exponent: Fraction) -> dict[str, Fraction]:
-    """Shares in proportion to ``stock ** exponent``: 1 is natural, 0 is even, between them smaller pools gain.
+    """Shares in proportion to ``stock ** exponent``: 1 is natural, 0 even; between them small pools gain.
 
     Computed with 60 decimal digits, the same on every machine.
 
@@ -136,8 +136,9 @@ def temperature(stock: Mapping[str, int], exponent: Fraction) -> dict[str, Fract
         Conneau and Lample, *Cross-lingual Language Model Pretraining* (2019), section 3.1, exponent 0.7;
         Xue et al., *mT5* (2021), exponent 0.3. A "temperature" T of other texts is 1/exponent.
 
-    >>> {name: round(float(share), 4) for name, share in temperature({"a": 10**9, "b": 10**6}, Fraction(3, 10)).items()}
-    {'a': 0.8882, 'b': 0.1118}
+    >>> shares = temperature({"a": 10**9, "b": 10**6}, Fraction(3, 10))
+    >>> [round(float(share), 4) for share in shares.values()]
+    [0.8882, 0.1118]
     """
     if not 0 <= exponent <= 1:
         raise ValueError(f"exponent {exponent} is not in 0..1")
