@@ -1,0 +1,169 @@
+"""The plain form of a snapshot, read and written apart from the stream's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+SNAPSHOT_FORMAT = 1
+COUNTS = (
+    "owed", "spent", "body", "overlap", "special", "padding", "labels", "sequences", "documents", "distinct",
+)  # fmt: skip
+"""Cumulative whole numbers of every pool."""
+_WHOLE = ("step", "stage", "positions", "stage_positions", "sequences", "chunk", "counted")
+_LARGEST = 1 << 62
+
+
+class Malformed(Exception):  # noqa: N818 - caught inside the audit, becomes a finding
+    """A value that is not of the form it should have."""
+
+    def __init__(self, field: str, expected: str, observed: object) -> None:
+        super().__init__(f"{field}: expected {expected}, observed {observed!r}")
+        self.field = field
+        self.expected = expected
+        self.observed = observed
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A pool's place in its reading; ``stage`` is -1 while nothing of the block was served."""
+
+    epoch: int = 0
+    block: int = 0
+    stage: int = -1
+    sequence: int = 0
+    cuts: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """What a pool gave since the run's start, and where its reading stands."""
+
+    cursor: Cursor = Cursor()
+    debt: int = 0
+    counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As a snapshot holds it."""
+        at = self.cursor
+        plain: dict[str, Any] = {"cursor": [at.epoch, at.block, at.stage, at.sequence], "debt": self.debt}
+        if at.cuts:
+            plain["cuts"] = [list(cut) for cut in at.cuts]
+        plain.update({name: self.counts[name] for name in COUNTS})
+        if self.dropped:
+            plain["dropped"] = dict(sorted(self.dropped.items()))
+        return plain
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class State:
+    """A snapshot as the audit reads it."""
+
+    step: int = 0
+    stage: int = 0
+    positions: int = 0
+    stage_positions: int = 0
+    sequences: int = 0
+    chunk: int = 0
+    counted: int = 0
+    left: tuple[int, ...] = ()
+    ended: bool = False
+    pools: tuple[PoolState, ...] = ()
+
+    def to_plain(self) -> dict[str, Any]:
+        """The plain form that rows and manifests hold."""
+        return {
+            "format": SNAPSHOT_FORMAT,
+            **{name: getattr(self, name) for name in _WHOLE},
+            "left": list(self.left),
+            "ended": self.ended,
+            "pools": [pool.to_plain() for pool in self.pools],
+        }
+
+    def next_stage(self) -> State:
+        """The same place as the beginning of the next stage: a new leg without debts."""
+        pools = tuple(replace(pool, debt=0) for pool in self.pools)
+        return replace(
+            self, stage=self.stage + 1, stage_positions=0, chunk=0, counted=0, left=(), pools=pools
+        )
+
+
+def read_state(plain: object, num_pools: int, num_stages: int) -> State:
+    """A snapshot from its plain form.
+
+    Raises:
+        Malformed: a field is missing, of another type, or out of the range that makes sense at all.
+    """
+    fields = mapping(plain, "snapshot")
+    if fields.get("format") != SNAPSHOT_FORMAT:
+        raise Malformed("snapshot.format", str(SNAPSHOT_FORMAT), fields.get("format"))
+    values = {name: whole(fields.get(name), f"snapshot.{name}") for name in _WHOLE}
+    if values["stage"] > num_stages:
+        raise Malformed("snapshot.stage", f"0..{num_stages}", values["stage"])
+    left = [whole(pool, "snapshot.left") for pool in sequence(fields.get("left"), "snapshot.left")]
+    if len(set(left)) != len(left) or any(pool >= num_pools for pool in left):
+        raise Malformed("snapshot.left", f"different pools of 0..{num_pools - 1}", left)
+    if not isinstance(fields.get("ended"), bool):
+        raise Malformed("snapshot.ended", "true or false", fields.get("ended"))
+    pools = sequence(fields.get("pools"), "snapshot.pools")
+    if len(pools) != num_pools:
+        raise Malformed("snapshot.pools", f"{num_pools} pools", len(pools))
+    states = tuple(_read_pool(pool, f"snapshot.pools.{i}", num_stages) for i, pool in enumerate(pools))
+    return State(**values, left=tuple(left), ended=fields["ended"], pools=states)
+
+
+def _read_pool(plain: object, where: str, num_stages: int) -> PoolState:
+    fields = mapping(plain, where)
+    place = sequence(fields.get("cursor"), f"{where}.cursor")
+    if len(place) != 4 or not all(type(n) is int for n in place):
+        raise Malformed(f"{where}.cursor", "epoch, block, stage and sequence", place)
+    epoch, block, stage, at = place
+    if min(epoch, block, at) < 0 or max(place) > _LARGEST or not -1 <= stage < num_stages:
+        raise Malformed(f"{where}.cursor", f"whole numbers >= 0, a stage of -1..{num_stages - 1}", place)
+    cuts = tuple(_read_cut(cut, f"{where}.cuts", num_stages) for cut in sequence(fields.get("cuts", []), where))
+    counts = {name: whole(fields.get(name), f"{where}.{name}") for name in COUNTS if name != "owed"}
+    counts["owed"] = signed(fields.get("owed"), f"{where}.owed")
+    dropped = mapping(fields.get("dropped", {}), f"{where}.dropped")
+    return PoolState(
+        Cursor(epoch, block, stage, at, cuts),
+        signed(fields.get("debt"), f"{where}.debt"),
+        counts,
+        {reason: whole(tokens, f"{where}.dropped.{reason}") for reason, tokens in dropped.items()},
+    )
+
+
+def _read_cut(plain: object, where: str, num_stages: int) -> tuple[int, int]:
+    cut = sequence(plain, where)
+    if len(cut) != 2 or not all(type(n) is int and n >= 0 for n in cut) or cut[0] >= num_stages:
+        raise Malformed(where, "pairs of a stage and the sequences it served", cut)
+    return cut[0], cut[1]
+
+
+def mapping(value: object, where: str) -> Mapping[str, Any]:
+    """The value, if it is a mapping."""
+    if not isinstance(value, dict):
+        raise Malformed(where, "a mapping", value)
+    return value
+
+
+def sequence(value: object, where: str) -> list[Any]:
+    """The value, if it is a list."""
+    if not isinstance(value, list):
+        raise Malformed(where, "a list", value)
+    return value
+
+
+def signed(value: object, where: str) -> int:
+    """The value, if it is a whole number."""
+    if type(value) is not int:
+        raise Malformed(where, "a whole number", value)
+    return value
+
+
+def whole(value: object, where: str) -> int:
+    """The value, if it is a whole number from 0 on that 64 bits hold."""
+    if not 0 <= signed(value, where) <= _LARGEST:
+        raise Malformed(where, "a whole number >= 0", value)
+    return signed(value, where)
