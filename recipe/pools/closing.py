@@ -19,7 +19,7 @@ from recipe.pools.card import ALL, CARD_NAME, NONE, Card, FileRecord, MaxId, car
 from recipe.pools.megatron import read_index
 from recipe.pools.part import FinishedPart, added, rows_path
 from recipe.pools.settings import PoolSettings
-from recipe.pools.table import open_writer, row_groups
+from recipe.pools.table import open_writer, regrouped, row_groups
 from recipe.pools.unique import Keys
 from recipe.pools.workplace import write_durably
 
@@ -159,8 +159,8 @@ def _write_table(folder: Path, parts: Sequence[FinishedPart]) -> tuple[NDArray[n
 
 
 def _rows(folder: Path, parts: Sequence[FinishedPart]) -> Iterator[pa.Table]:
-    for part in parts:
-        yield from row_groups(rows_path(folder, part.record.name))
+    paths = [rows_path(folder, part.record.name) for part in parts]
+    return regrouped(rows for path in paths for rows in row_groups(path))
 
 
 def _unit_begins(rows: pa.Table, before: pa.Table | None) -> NDArray[np.bool_]:

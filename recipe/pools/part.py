@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -157,6 +158,12 @@ class PartWriter:
         """Close the files, finished or not."""
         self._file.close()
         self._rows.close()
+
+    def give_up(self) -> None:
+        """Close the files of a part that nobody will finish, on a full disk too."""
+        for closable in (self._file, self._rows):
+            with contextlib.suppress(OSError):
+                closable.close()
 
     def _write_rows(self, batch: Batch, bodies: NDArray[np.int64], hashes: list[bytes]) -> None:
         rows = list(zip(batch.ids, batch.groups, batch.tags, batch.sources, strict=True))

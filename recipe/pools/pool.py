@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from recipe.errors import Problem, RecipeError
 from recipe.pools.blocks import document_hash
 from recipe.pools.card import ALL, NONE, Card, MaxId
+from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_array
 from recipe.pools.table import SCHEMA, DocumentTable, Row, either, rows_from
+from recipe.pools.verify import verify_own, verify_pairs
 
 _SCAN_TOKENS = 1 << 22
 
@@ -90,6 +92,16 @@ class Pool:
     def num_tokens(self) -> int:
         """Stored tokens, marks included."""
         return int(self.part_offsets[-1])
+
+    @property
+    def bos(self) -> int | None:
+        """Id of the begin mark, if the pool has one; known without the card."""
+        return self.layout.bos
+
+    @property
+    def eos(self) -> int | None:
+        """Id of the end mark, if the pool has one; known without the card."""
+        return self.layout.eos
 
     @property
     def stock(self) -> int:
@@ -211,6 +223,22 @@ class Pool:
             if (place := self._first_outside(limit, high)) is not None:
                 problems.append(self._id_problem(place, limit))
         return problems
+
+    def verify(self, *, full: bool = False, sample: float | int = 0.01, seed: int = 0) -> list[Finding]:
+        """Compare contents with the hashes and counts the pool was written with.
+
+        Args:
+            full: read everything; else a seeded choice of blocks.
+            sample: share (float) or number (int) of blocks.
+            seed: of the choice.
+
+        Returns:
+            what is wrong, naming part, block and bytes; empty if nothing is. Imported pairs carry no
+            hashes: their indices are compared with their token files.
+        """
+        if self.layout.table is None:
+            return verify_pairs(self.layout.folder / f"{name}.idx" for name in self.layout.part_names)
+        return verify_own(self.layout.folder, self.card, sample=None if full else sample, seed=seed)
 
     def close(self) -> None:
         """Let go of mapped files; what is asked for later is opened again."""

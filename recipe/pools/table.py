@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,22 @@ def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.
             table = file.read_row_group(index, columns=columns, use_threads=False)
             if table.num_rows:
                 yield table
+
+
+def regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of ``ROW_GROUP`` rows, the last one shorter."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(part.num_rows for part in waiting) < ROW_GROUP:
+            continue
+        rows = pa.concat_tables(waiting).combine_chunks()
+        whole = rows.num_rows - rows.num_rows % ROW_GROUP
+        yield from (rows.slice(start, ROW_GROUP) for start in range(0, whole, ROW_GROUP))
+        waiting = [rows.slice(whole)]
+    rest = pa.concat_tables(waiting).combine_chunks() if waiting else SCHEMA.empty_table()
+    if rest.num_rows:
+        yield rest
 
 
 def either(table: pa.Table, name: str) -> list[Any]:

@@ -55,8 +55,14 @@ class Workplace:
         self.folder = unfinished_folder(path)
         self._lock: BinaryIO | None = None
         _refuse_existing(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = self._take_lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = self._take_lock()
+        except OSError as error:
+            raise RecipeError.single(
+                str(path), str(error.filename or path), given=error.strerror or str(error),
+                expected="a place where a folder can be made", fix="choose another path, or free this one",
+            ) from error  # fmt: skip
         try:
             _refuse_existing(path)
         except RecipeError:

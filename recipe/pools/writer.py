@@ -23,6 +23,7 @@ SETTINGS_NAME = "settings.json"
 _MAX_DOCUMENT = (1 << 31) - 1
 _STAGE_TOKENS = 1 << 20
 _SHOWN_PROBLEMS = 5
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 class PoolWriter:
@@ -83,7 +84,11 @@ class PoolWriter:
         self._part: PartWriter | None = None
         self._part_tokens = 0
         self._place = Workplace(self.path)
-        self._finished = self._begin()
+        try:
+            self._finished = self._begin()
+        except BaseException:
+            self._place.discard()
+            raise
         self.num_documents = sum(part.record.documents for part in self._finished)
         """Documents taken so far, those of finished parts of an interrupted write included."""
         self._flushed = self.num_documents
@@ -158,7 +163,7 @@ class PoolWriter:
     def abort(self, *, keep_parts: bool = False) -> None:
         """Give up: remove everything, or all but the finished parts."""
         if self._part is not None:
-            self._part.close()
+            self._part.give_up()
             self._part = None
         if keep_parts:
             self._place.keep_only(
@@ -267,4 +272,4 @@ def _is_huge(body: NDArray[Any]) -> bool:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)

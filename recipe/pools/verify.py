@@ -1,0 +1,204 @@
+"""Checking a pool's contents against the hashes and counts it was written with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from os import cpu_count, pread
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.errors import RecipeError
+from recipe.pools.blocks import DIGEST_BYTES, block_digest, file_hash, num_blocks, root_hash
+from recipe.pools.card import Card, PartRecord
+from recipe.pools.finding import Finding
+from recipe.pools.mapped import map_npy
+from recipe.pools.megatron import read_index
+from recipe.pools.table import DocumentTable
+
+Check = Callable[[], list[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A stretch of a token file with a hash of its own."""
+
+    part: str
+    number: int
+    start: int
+    stop: int
+    digest: bytes
+
+    @property
+    def where(self) -> str:
+        """Part, block and bytes, for people."""
+        return f"{self.part}.bin block {self.number} (bytes {self.start}..{self.stop})"
+
+
+def chosen(total: int, sample: float | int, seed: int) -> NDArray[np.int64]:
+    """Seeded choice of blocks, spread evenly: one from each of equal stretches of the pool.
+
+    Args:
+        total: blocks of the pool.
+        sample: a share in (0, 1] if a float, else a number of blocks.
+        seed: another seed chooses other blocks of the same stretches.
+
+    >>> chosen(10, 10, 1).tolist() == list(range(10)), len(chosen(1000, 0.05, 3))
+    (True, 50)
+    """
+    wanted = -(-total * sample // 1) if isinstance(sample, float) else sample
+    count = min(total, max(int(wanted), 1))
+    bounds = [index * total // count for index in range(count + 1)] if count else [0]
+    picks = [
+        low + _draw(seed, index) % (high - low)
+        for index, (low, high) in enumerate(pairwise(bounds))
+    ]
+    return np.array(picks, dtype=np.int64)
+
+
+def verify_own(folder: Path, card: Card, *, sample: float | int | None, seed: int) -> list[Finding]:
+    """Findings of an own pool; ``sample`` None reads everything.
+
+    Sizes, the hashes of the small files and the chosen blocks are always compared; offsets, indices
+    and the document table in full only when everything is read. Blocks are hashed in threads.
+    """
+    checks: list[Check] = []
+    digests, findings = _digests(folder, card)
+    if digests is not None:
+        blocks = list(_blocks(card, digests))
+        picks = range(len(blocks)) if sample is None else chosen(len(blocks), sample, seed).tolist()
+        checks += [lambda block=blocks[pick]: _check_block(folder, block) for pick in picks]  # type: ignore[misc]
+    if sample is None:
+        checks += [lambda part=part: _check_index(folder, part) for part in card.parts]  # type: ignore[misc]
+        checks += [lambda: _check_offsets(folder, card), lambda: _check_units(folder, card)]
+        checks += [lambda: _check_table(folder, card)]
+    with ThreadPoolExecutor(cpu_count() or 1) as threads:
+        return [*findings, *(finding for found in threads.map(_guarded, checks) for finding in found)]
+
+
+def verify_pairs(pairs: Iterable[Path]) -> list[Finding]:
+    """Findings of imported pairs: they carry no hashes, so only index and token file are compared."""
+    findings = []
+    for pair in pairs:
+        try:
+            read_index(pair).offsets()
+        except RecipeError as error:
+            findings += _from_error("index", error)
+    return findings
+
+
+def _draw(seed: int, index: int) -> int:
+    return int.from_bytes(
+        hashlib.blake2b(f"verify {seed} {index}".encode(), digest_size=8).digest(), "little"
+    )
+
+
+def _guarded(check: Check) -> list[Finding]:
+    """A file that cannot be read is a finding like any other."""
+    try:
+        return check()
+    except RecipeError as error:
+        return _from_error("file", error)
+    except OSError as error:
+        return [Finding("file", str(error.filename), "a readable file", error.strerror or str(error))]
+
+
+def _from_error(check: str, error: RecipeError) -> list[Finding]:
+    return [Finding(check, problem.where, problem.expected, str(problem.given)) for problem in error.problems]
+
+
+def _digests(folder: Path, card: Card) -> tuple[NDArray[np.uint8] | None, list[Finding]]:
+    """The blocks' hashes, if they are the ones the card and its parts state."""
+    findings = _guarded(lambda: _check_hash(folder, card, "hashes.npy"))
+    if findings:
+        return None, findings
+    digests: NDArray[np.uint8] = np.load(folder / "hashes.npy")
+    total = sum(num_blocks(part.bytes, card.block_bytes) for part in card.parts)
+    if digests.shape != (total, DIGEST_BYTES):
+        shape = f"{list(digests.shape)}"
+        return None, [Finding("hashes", str(folder / "hashes.npy"), f"[{total}, {DIGEST_BYTES}]", shape)]
+    start = 0
+    for part in card.parts:
+        stop = start + num_blocks(part.bytes, card.block_bytes)
+        found = root_hash([digests[start:stop].tobytes()])
+        if found != part.hash:
+            findings.append(Finding("hashes", f"{folder / part.name}.bin", part.hash, found))
+        start = stop
+    return digests, findings
+
+
+def _blocks(card: Card, digests: NDArray[np.uint8]) -> Iterator[Block]:
+    row = 0
+    for part in card.parts:
+        for number, start in enumerate(range(0, part.bytes, card.block_bytes)):
+            stop = min(start + card.block_bytes, part.bytes)
+            yield Block(part.name, number, start, stop, digests[row].tobytes())
+            row += 1
+
+
+def _check_block(folder: Path, block: Block) -> list[Finding]:
+    with (folder / f"{block.part}.bin").open("rb") as file:
+        data = pread(file.fileno(), block.stop - block.start, block.start)
+    found = block_digest(data)
+    if found == block.digest:
+        return []
+    observed = found.hex() if len(data) == block.stop - block.start else f"only {len(data)} bytes"
+    return [Finding("contents", f"{folder / block.where}", block.digest.hex(), observed)]
+
+
+def _check_hash(folder: Path, card: Card, name: str) -> list[Finding]:
+    found = file_hash(folder / name)
+    expected = card.files[name].hash
+    return [] if found == expected else [Finding("contents", str(folder / name), expected, found)]
+
+
+def _check_index(folder: Path, part: PartRecord) -> list[Finding]:
+    path = folder / f"{part.name}.idx"
+    index = read_index(path)
+    offsets = index.offsets()
+    found = (index.num_documents, int(offsets[-1]), file_hash(path))
+    expected = (part.documents, part.tokens, part.index_hash)
+    return [] if found == expected else [Finding("index", str(path), str(expected), str(found))]
+
+
+def _check_offsets(folder: Path, card: Card) -> list[Finding]:
+    path = folder / "offsets.npy"
+    findings = _check_hash(folder, card, path.name)
+    offsets = map_npy(path, card.num_documents + 1, np.dtype("<i8"))
+    document = token = 0
+    for part in card.parts:
+        own = read_index(folder / f"{part.name}.idx").offsets() + token
+        stored = offsets[document : document + part.documents + 1]
+        if not np.array_equal(own, stored):
+            at = int(np.argmax(own != stored)) if len(own) == len(stored) else 0
+            where = f"{path} document {document + at}"
+            findings.append(Finding("offsets", where, f"{own[at]}, as {part.name}.idx says", str(stored[at])))
+        document, token = document + part.documents, token + part.tokens
+    return findings
+
+
+def _check_units(folder: Path, card: Card) -> list[Finding]:
+    if "units.npy" not in card.files:
+        return []
+    path = folder / "units.npy"
+    findings = _check_hash(folder, card, path.name)
+    units = map_npy(path, card.num_units + 1, np.dtype("<i8"))
+    if units[0] != 0 or units[-1] != card.num_documents or bool(np.any(np.diff(units) <= 0)):
+        expected = f"numbers that rise from 0 to {card.num_documents}"
+        findings.append(Finding("units", str(path), expected, f"{units[0]} … {units[-1]}"))
+    return findings
+
+
+def _check_table(folder: Path, card: Card) -> list[Finding]:
+    path = folder / "documents.parquet"
+    if findings := _check_hash(folder, card, path.name):
+        return findings
+    rows = DocumentTable(path).num_rows
+    if rows == card.num_documents:
+        return []
+    return [Finding("documents", str(path), f"{card.num_documents} rows", f"{rows} rows")]
