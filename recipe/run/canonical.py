@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 Plain = dict[str, Any]
@@ -49,8 +51,8 @@ def plain_number(value: object) -> int | float | str:
     """
     if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
         raise ValueError(f"{value!r} is no number")
-    if isinstance(value, int):
-        return value
+    with suppress(TypeError):
+        return operator.index(value)  # type: ignore[arg-type]
     number = float(value)
     return number if math.isfinite(number) else str(number)
 

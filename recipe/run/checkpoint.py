@@ -13,10 +13,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Cursor, Snapshot, start_of
 from recipe.run import lease, writes
 from recipe.run.accounts import Accounts, Closing, StageTotals
@@ -24,7 +24,7 @@ from recipe.run.canonical import Plain, canonical
 from recipe.run.folder import RunFolder
 from recipe.run.head import Head, closing_of, read_head, rows_since, snapshot_of
 from recipe.run.ledger import Row, Tail, chained, now, read_tail, row_at
-from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed
+from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed, unseal
 from recipe.run.statement import Statement, Subject, manifest_plain
 from recipe.run.stream import RunStream
 
@@ -65,8 +65,8 @@ class Writer:
         self._accounts = accounts
         self._stream = stream
 
-    def write(self, standing: Standing, step: int, statement: Statement) -> Standing:
-        """Put a checkpoint on record and say where the handle stands then.
+    def write(self, standing: Standing, step: int, statement: Statement) -> Iterator[Standing]:
+        """Put a checkpoint on record; yields where the handle stands once it is, then finishes.
 
         Raises:
             RecipeError: another handle went on elsewhere, somebody else is writing, or the system refuses.
@@ -81,9 +81,9 @@ class Writer:
             writes.replace_file(manifest_path(self._folder.path, draft.number), draft.manifest)
             held.check()
             self._append(head.tail, draft.rows)
+            known = Row(_offset(head.tail, draft.rows[:-1]), draft.rows[-1])
+            yield Standing(opened=snapshot_of(known), known=known, rewinds=False)
             writes.replace_file(latest_path(self._folder.path), draft.manifest)
-        known = Row(_offset(head.tail, draft.rows[:-1]), draft.rows[-1])
-        return Standing(opened=snapshot_of(known), known=known, rewinds=False)
 
     def _append(self, tail: Tail, rows: list[Plain]) -> None:
         data = b"".join(canonical(row) + b"\n" for row in rows)
@@ -93,7 +93,7 @@ class Writer:
         """The ledger's end, if this handle may write after it."""
         path = self._folder.ledger
         tail = read_tail(path)
-        check_nothing_lost(self._folder, read_head(path).numbered)
+        check_nothing_lost(self._folder)
         since = rows_since(path, tail, standing.known)
         pending = standing.rewinds or bool(standing.changed)
         if since is None or any(row.kind not in _HARMLESS for row in since) or (since and pending):
@@ -269,28 +269,29 @@ def lineage(folder: RunFolder, parent: Row | None) -> Plain:
     return {"depth": near["depth"] + 1, "parent": parent.offset, "skip": skip}
 
 
-def check_nothing_lost(folder: RunFolder, numbered: Row | None) -> None:
+def check_nothing_lost(folder: RunFolder) -> None:
     """Raise RecipeError if ``latest.yaml`` is ahead of the ledger: then rows were lost or cut off."""
     path = latest_path(folder.path)
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return
+    numbered = read_head(folder.ledger).numbered  # read second: a writer adds the row before the copy
     written = int(numbered.data["manifest"]) if numbered else 0
     if numbered and seal_of(data) == numbered.data["manifest_hash"]:
         return
-    latest = int(read_manifest(path)["number"])
+    try:
+        latest = int(unseal(path, data)["number"])
+    except RecipeError as error:
+        fix = f"delete {path.name}: it is a copy of the last manifest, and is written anew"
+        raise RecipeError(error.title, [replace(problem, fix=fix) for problem in error.problems]) from error
     if latest > written:
-        raise RecipeError(
+        raise RecipeError.single(
             f"{folder.ledger}: rows are missing",
-            [
-                Problem(
-                    str(folder.ledger),
-                    f"manifest {written} as the last one on record",
-                    f"manifest {latest}, which {path.name} is a copy of",
-                    "take the ledger from a copy: rows are never made up again",
-                )
-            ],
+            str(folder.ledger),
+            given=f"manifest {written} as the last one on record",
+            expected=f"manifest {latest}, which {path.name} is a copy of",
+            fix="take the ledger from a copy: rows are never made up again",
         )
 
 

@@ -3,8 +3,9 @@
 The lease is the file with the highest number in ``lease/``. To take it is to create the next
 number, which the file system lets only one process do; the number is the fence: who finds a
 higher one than its own has lost the lease and writes no more. A lease is free once its owner
-marked it released, and when its owner is dead: the process is gone from this host, or its
-heartbeat is older than ``STALE_SECONDS``. A live owner is waited for, then named.
+renamed it from ``.json`` to ``.free`` (which a full disk does not prevent), and when its owner is
+dead: the process is gone from this host, or its heartbeat is older than ``STALE_SECONDS``. A live
+owner is waited for, then named.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ STALE_SECONDS = 30.0
 WAIT_SECONDS = 5.0
 """How long a live owner is waited for."""
 POLL_SECONDS = 0.02
+HELD, FREE = ".json", ".free"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +47,6 @@ class Owner:
     """When the process began, as its system counts; a number given again is another process."""
     heartbeat: float
     """Seconds since 1970, by the owner's clock."""
-    released: bool = False
 
     def age(self, now: float) -> float:
         """Seconds since the heartbeat; negative when the owner's clock is ahead."""
@@ -72,18 +73,14 @@ class Lease:
         if newest is None or newest.owner != self.owner.owner:
             raise RecipeError("the lease was lost", [_lost(self._folder, self.owner, newest)])
         self.owner = replace(self.owner, heartbeat=time.time())
-        self._write()
-
-    def release(self) -> None:
-        """Let the next one write, unless the lease was lost before."""
-        newest = newest_owner(self._folder)
-        if newest is not None and newest.owner == self.owner.owner:
-            self.owner = replace(self.owner, released=True)
-            self._write()
-
-    def _write(self) -> None:
         path = _file(self._folder, self.owner.fence)
         writes.replace_file(path, canonical(asdict(self.owner)), durable=False)
+
+    def release(self) -> None:
+        """Let the next one write. Never fails: what cannot be renamed is left to be found dead."""
+        held = _file(self._folder, self.owner.fence)
+        with suppress(RecipeError):
+            writes.rename_file(held, held.with_suffix(FREE))
 
 
 @contextmanager
@@ -105,43 +102,48 @@ def held(folder: Path, *, wait: float | None = None, stale: float | None = None)
     lease = Lease(folder, _take(folder, wait, stale))
     try:
         yield lease
-    except BaseException:
-        with suppress(RecipeError):  # The fault on its way out says more.
-            lease.release()
-        raise
-    lease.release()
+    finally:
+        lease.release()
 
 
 def newest_owner(folder: Path) -> Owner | None:
-    """The last one to take the lease, or None when nobody ever did. Reads, never locks."""
+    """Who holds the lease or stopped while holding it, or None when it is free. Reads, never locks."""
     while True:
-        names = sorted(folder.glob("[0-9]*.json"))
-        if not names:
+        newest = _newest(folder)
+        if newest is None or newest.suffix == FREE:
             return None
         try:
-            return Owner(**json.loads(names[-1].read_bytes()))
+            return Owner(**json.loads(newest.read_bytes()))
         except FileNotFoundError:
-            continue  # A later owner tidied up between the two looks.
+            continue  # It was released, or a later owner tidied up, between the two looks.
         except (ValueError, TypeError) as error:
             raise RecipeError.single(
-                f"{names[-1]}: no lease",
-                str(names[-1]),
+                f"{newest}: no lease",
+                str(newest),
                 given=str(error),
                 expected="a lease as this version writes it",
                 fix="make sure that nothing writes to the run, then delete the file",
             ) from error
 
 
+def _newest(folder: Path) -> Path | None:
+    files = [path for path in folder.glob("[0-9]*") if path.suffix in (HELD, FREE)]
+    return max(files, key=lambda path: (path.stem, path.suffix == FREE), default=None)
+
+
 def _take(folder: Path, wait: float, stale: float) -> Owner:
     give_up = time.monotonic() + wait
     while True:
-        newest = newest_owner(folder)
-        if newest is None or newest.released or newest.is_dead(time.time(), stale):
-            mine = _me(1 if newest is None else newest.fence + 1)
-            if writes.create_file(_file(folder, mine.fence), canonical(asdict(mine))) and _tidy(folder, mine):
+        newest = _newest(folder)
+        owner = newest_owner(folder)
+        if owner is None or owner.is_dead(time.time(), stale):
+            mine = _me(1 if newest is None else int(newest.stem) + 1)
+            taken = newest is None or owner is None or owner.fence == int(newest.stem)
+            path = _file(folder, mine.fence)
+            if taken and writes.create_file(path, canonical(asdict(mine))) and _tidy(folder, mine):
                 return mine
         elif time.monotonic() >= give_up:
-            raise RecipeError("the run is being written", [_taken(folder, newest)])
+            raise RecipeError("the run is being written", [_taken(folder, owner)])
         else:
             time.sleep(POLL_SECONDS)
 
@@ -152,14 +154,14 @@ def _tidy(folder: Path, mine: Owner) -> bool:
     if newest is None or newest.owner != mine.owner:
         writes.remove_file(_file(folder, mine.fence))
         return False
-    for path in folder.glob("[0-9]*.json"):
-        if path < _file(folder, mine.fence):
+    for path in folder.glob("[0-9]*"):
+        if path.stem < _file(folder, mine.fence).stem:
             writes.remove_file(path)
     return True
 
 
 def _file(folder: Path, fence: int) -> Path:
-    return folder / f"{fence:010d}.json"
+    return folder / f"{fence:010d}{HELD}"
 
 
 def _me(fence: int) -> Owner:

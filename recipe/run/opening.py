@@ -80,8 +80,8 @@ def open_run(
 
 def find_place(folder: RunFolder, step: int | None = None, state: bytes | None = None) -> Place:
     """Where a run opens: at a state, at the checkpoint of a step, or at its last one."""
+    check_nothing_lost(folder)
     head = read_head(folder.ledger, step if state is None else None)
-    check_nothing_lost(folder, head.numbered)
     if state is not None:
         return _place_of_state(folder, State.from_bytes(state), step)
     row = head.parent if step is None else find_checkpoint(folder.ledger, head, step)

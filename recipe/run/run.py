@@ -115,7 +115,8 @@ class Run:
         statement = Statement.of(uri=uri, digest=digest, gpu_hours=gpu_hours, metrics=metrics)
         with self._lock:
             end = self._snapshot(step)
-            self._standing = self._writer.write(self._standing, end.step, statement)
+            for standing in self._writer.write(self._standing, end.step, statement):
+                self._standing = standing
             return int(self._standing.known.data["manifest"])
 
     def state(self, step: int | None = None) -> bytes:

@@ -9,7 +9,6 @@ from typing import Any
 
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain
-from recipe.run.checkpoint import check_nothing_lost
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
 from recipe.run.hints import read_progress
@@ -87,7 +86,6 @@ def run_status(path: str | Path) -> Status:
     folder.check()
     place = find_place(folder).state
     head = read_head(folder.ledger)
-    check_nothing_lost(folder, head.numbered)
     accounts = Accounts(place.recipe)
     snapshot = place.snapshot
     num_steps = accounts.curriculum.num_steps
@@ -158,6 +156,4 @@ def _unfinished(folder: RunFolder, last: Row, end: int) -> str | None:
 
 def _writer(folder: RunFolder) -> str | None:
     owner = newest_owner(folder.lease)
-    if owner is None or owner.released:
-        return None
-    return f"process {owner.pid} on {owner.host}"
+    return f"process {owner.pid} on {owner.host}" if owner else None

@@ -77,6 +77,12 @@ def append(path: Path, data: bytes, *, at: int) -> None:
             os.close(handle)
 
 
+def rename_file(path: Path, to: Path) -> None:
+    """Give a file another name in its folder."""
+    with _told(path, 0):
+        os.rename(path, to)
+
+
 def remove_file(path: Path) -> None:
     """Remove a file if it is there."""
     with _told(path, 0), suppress(FileNotFoundError):
