@@ -9,7 +9,7 @@ from recipe.mixing.dealing import dealt_rows
 from recipe.mixing.memory import Memory
 from recipe.mixing.sheets import Library
 from recipe.mixing.walker import Ground, Walked, Walker
-from recipe.sequences.assembly import Sheet, Sources, assemble, empty_arrays, segment_lengths
+from recipe.sequences.assembly import Buffers, Sheet, Sources, assemble, segment_lengths
 
 SPAN_SEQUENCES = 4096
 """Sequences planned at once."""
@@ -54,6 +54,7 @@ class Reader:
         self._walker: Walker | None = None
         self._span: Span | None = None
         self._lock = threading.Lock()
+        self._buffers = Buffers()
 
     def span(self, step: int) -> Span | None:
         """The span that holds a step; None where a pool that ran dry ended the run before it.
@@ -95,7 +96,7 @@ class Reader:
         if span is None:
             return None
         rows = span.rows(step, deal)
-        out = empty_arrays(len(rows), span.context)
+        out = self._buffers.take(len(rows), span.context)
         while (slot := assemble(span.sheet, rows, span.sources, out)) >= 0:
             self._library.open(slot)
         batch: Batch = out._asdict()

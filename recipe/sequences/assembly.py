@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,16 +67,46 @@ class Arrays(NamedTuple):
     attention_mask: NDArray[np.int8]
 
 
-def empty_arrays(num_rows: int, context: int) -> Arrays:
-    """Arrays of a batch, not filled yet."""
-    shape = (num_rows, context)
-    return Arrays(
-        np.empty(shape, np.int64),
-        np.empty(shape, np.int64),
-        np.empty(shape, np.int32),
-        np.empty(shape, np.int32),
-        np.empty(shape, np.int8),
-    )
+class Buffers:
+    """Arrays of earlier batches, filled anew once nobody holds any of them.
+
+    Writing to pages that the system has to fetch and clear first costs more than filling them.
+    Whether anybody holds an array, or a view of one, its reference count tells.
+    """
+
+    def __init__(self, most: int = 8) -> None:
+        """Keep the arrays of at most ``most`` batches."""
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept = [_allocate((1, 1))]
+        self._unheld = self._references()[0]
+
+    def take(self, num_rows: int, context: int) -> Arrays:
+        """Arrays that nobody else holds, with whatever they held before."""
+        shape = (num_rows, context)
+        with self._lock:
+            for at, references in enumerate(self._references()):
+                if references == self._unheld and self._kept[at][1].input_ids.shape == shape:
+                    return self._kept[at][1]
+            self._kept = [*self._kept[-self._most + 1 :], _allocate(shape)]
+            return self._kept[-1][1]
+
+    def _references(self) -> list[list[int]]:
+        """Of every batch kept: references to its memory (views hold it) and to each of its arrays."""
+        return [[sys.getrefcount(memory), *map(sys.getrefcount, arrays)] for memory, arrays in self._kept]
+
+
+def _allocate(shape: tuple[int, int]) -> tuple[NDArray[np.uint8], Arrays]:
+    """One piece of memory, and the arrays of a batch laid out in it."""
+    types: list[type[np.generic]] = [np.int64, np.int64, np.int32, np.int32, np.int8]
+    size = shape[0] * shape[1]
+    memory = np.empty(sum(np.dtype(t).itemsize for t in types) * size, np.uint8)
+    arrays, at = [], 0
+    for t in types:
+        end = at + np.dtype(t).itemsize * size
+        arrays.append(memory[at:end].view(t).reshape(shape))
+        at = end
+    return memory, Arrays._make(arrays)
 
 
 def assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arrays) -> int:
@@ -114,6 +146,13 @@ def _pointer(_context: Any, _address: Any = None) -> Any:
 
 
 @kernel
+def _copy(source: Any, out: NDArray[np.int64]) -> None:
+    """Widen tokens; both run from index 0, so that the loop becomes vector instructions."""
+    for i in range(len(out)):
+        out[i] = source[i]
+
+
+@kernel
 def _fill(
     tokens: Any, ids: NDArray[np.int64], labels: NDArray[np.int64], span: tuple[int, int, int, int], code: int
 ) -> None:
@@ -122,18 +161,24 @@ def _fill(
     ``span``: start, stop, first labelled token, document tokens; ``tokens[i]`` is body token i.
     """
     start, stop, labelled, n = span
-    for i in range(stop - start):
-        ids[i] = tokens[start + i]
-    for i in range(min(labelled, stop) - start):
-        labels[i] = IGNORED
+    _copy(tokens[start:stop], ids)
     if code == 1:
-        if labelled < stop:
-            labels[labelled - start] = IGNORED
-        for i in range(labelled + 1 - start, stop - start):
-            labels[i] = tokens[start + i]
+        first = min(labelled + 1, stop)
+        labels[: first - start] = IGNORED
+        _copy(tokens[first:stop], labels[first - start :])
         return
-    for i in range(labelled - start, min(stop, n - 1) - start):
-        labels[i] = tokens[start + i + 1]
+    last = max(min(stop, n - 1), labelled)
+    labels[: labelled - start] = IGNORED
+    _copy(tokens[labelled + 1 : last + 1], labels[labelled - start : last - start])
+
+
+@kernel
+def _number(positions: NDArray[np.int32], segments: NDArray[np.int32], first: int, segment: int) -> None:
+    """Positions from ``first`` on and the segment's number, over one piece."""
+    for i in range(len(positions)):
+        positions[i] = first + i
+    for i in range(len(segments)):
+        segments[i] = segment
 
 
 @kernel
@@ -259,10 +304,7 @@ def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arra
                 seam,
             )
             after, seam = _dispatch((address, code, sheet.tokens[i]), ids, labels, place, rule)
-            begin = 0 if go_on else col
-            for c in range(col, after):
-                positions[c] = c - begin
-                segments[c] = segment
+            _number(positions[col:after], segments[col:after], col if go_on else 0, segment)
             if not whole_row:
                 segment += 1
             col = after
