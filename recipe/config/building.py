@@ -88,7 +88,12 @@ def _own_names(stages: Any) -> list[Fault]:
     if not isinstance(stages, Mapping):
         return []
     return [
-        VOCABULARY.unknown_key(("stages", name, "name"), stage["name"])
+        Fault(
+            ("stages", name, "name"),
+            stage["name"],
+            "a key of a stage",
+            f"remove it: the stage is called {name}",
+        )
         for name, stage in stages.items()
         if isinstance(stage, Mapping) and "name" in stage
     ]

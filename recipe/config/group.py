@@ -166,9 +166,9 @@ class GroupConfig(Model):
             found.append(Fault(("pools",), f"{twice} twice", "each pool once", f"remove one {twice}"))
         named = set(self.within.shares or self.pools)
         for name in sorted(named - set(self.pools)):
-            found.append(
-                Fault(("within", "shares", name), name, "a pool of the group", nearest(name, self.pools))
-            )
+            expected = f"a pool of the group: {', '.join(self.pools)}"
+            fix = nearest(name, self.pools, f"remove {name}, or add it to the group's pools")
+            found.append(Fault(("within", "shares", name), name, expected, fix))
         for name in (name for name in self.pools if name not in named):
             found.append(
                 Fault(("within", "shares", name), "nothing", "a share for every pool", f"write {name}: 0%")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra.errors import ConfigCompositionException, HydraException
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -18,7 +18,7 @@ from recipe.config.override_text import Change
 from recipe.config.overrides import apply_changes, read_overrides
 from recipe.config.problems import Fault, nearest, shown
 from recipe.config.recipe import Recipe
-from recipe.config.sources import GROUPS, Located, config_loader, locate
+from recipe.config.sources import GROUPS, PRIMARY, Located, config_loader, locate
 from recipe.config.vocabulary import VOCABULARY
 from recipe.errors import RecipeError
 
@@ -60,55 +60,62 @@ def _is_choice(change: Change, loader: ConfigLoaderImpl) -> bool:
 
 
 def _compose(loader: ConfigLoaderImpl, located: Located, chosen: Sequence[Change]) -> dict[str, Any]:
-    texts = [_choice_text(change, located, loader) for change in chosen]
-    try:
-        config = loader.load_configuration(located.config_name, texts, RunMode.RUN, from_shell=False)
-    except HydraException as error:
-        raise _composition_error(error, located, texts) from None
-    except OmegaConfBaseException as error:
-        raise _omegaconf_error(error, located.title) from None
+    for change in chosen:
+        if change.key == "recipe":
+            fix = f"name the recipe itself: recipe run {change.value}"
+            expected = "a key of the recipe"
+            raise RecipeError.single(
+                located.title, change.text, given=change.text, expected=expected, fix=fix
+            )
+    texts = [change.text for change in chosen]
+    while True:
+        try:
+            config = loader.load_configuration(PRIMARY, texts, RunMode.RUN, from_shell=False)
+            break
+        except HydraException as error:
+            added = _added(texts, str(error))
+            if added == texts:
+                raise _composition_error(error, located, texts) from None
+            texts = added
+        except RecursionError:
+            fix = "remove the entry that leads back here"
+            expected = "a defaults list that does not lead back to itself"
+            raise RecipeError.single(
+                located.title, "defaults", given="a circle", expected=expected, fix=fix
+            ) from None
     data = OmegaConf.to_container(config, resolve=False)
     assert isinstance(data, dict)
     data.pop("hydra", None)
     return {str(key): value for key, value in data.items()}
 
 
-def _choice_text(change: Change, located: Located, loader: ConfigLoaderImpl) -> str:
-    """A group choice for Hydra: appended where the recipe has no default for the group."""
-    if change.kind != "set" or change.key.startswith("hydra"):
-        return change.text
-    if change.key == "recipe":
-        fix = f"name the recipe itself: recipe run {change.value}"
-        raise RecipeError.single(
-            located.title, change.text, given=change.text, expected="a key of the recipe", fix=fix
-        )
-    result = loader.repository.load_config(located.config_name)
-    groups = (
-        {default.get_override_key() for default in result.defaults_list or () if not default.is_self()}
-        if result
-        else set()
-    )
-    return change.text if change.key in groups else f"+{change.text}"
+def _added(texts: Sequence[str], message: str) -> list[str]:
+    """The choices, with the one added that Hydra found no default for."""
+    missing = re.search(r"Could not override '([^']+)'", message)
+    return [f"+{text}" if missing and text.startswith(f"{missing[1]}=") else text for text in texts]
 
 
 def _composition_error(error: HydraException, located: Located, texts: Sequence[str]) -> RecipeError:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    message = re.sub(
-        rf"'?{re.escape(located.config_name)}'?", located.title, lines[0] if lines else type(error).__name__
-    )
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OmegaConfBaseException):
+            return _omegaconf_error(cause, located.title)
+        cause = cause.__cause__ or cause.__context__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     options = _options(lines)
-    missing = re.search(r"Could not (?:find|load) '?([^'\s]+?)'?\.?$", lines[0]) if lines else None
-    fix = (
-        nearest(missing[1].rpartition("/")[2], options, "use one of these")
-        if missing
-        else "correct the defaults list"
-    )
-    if isinstance(error, ConfigCompositionException) and texts:
+    missing = re.search(r"Could not (?:find|load) '?([^'\s]+?)'?\.?$", lines[0])
+    fix = "correct the defaults list"
+    if missing:
+        folder = missing[1].rpartition("/")[0].strip("/")
+        fix = f"add {folder or 'the folder'}/{missing[1].rpartition('/')[2]}.yaml, or correct the name"
+        fix = nearest(missing[1].rpartition("/")[2], options, fix)
+    if texts:
         fix = f"check {', '.join(texts)} and the recipe's defaults list"
+    given = lines[0].replace(f"'{PRIMARY}'", located.title).replace(PRIMARY, located.title)
     expected = (
         f"one of {', '.join(options)}" if options else "configs that exist, in folders of the search path"
     )
-    return RecipeError.single(located.title, "defaults", given=shown(message), expected=expected, fix=fix)
+    return RecipeError.single(located.title, "defaults", given=shown(given), expected=expected, fix=fix)
 
 
 def _options(lines: Sequence[str]) -> list[str]:
@@ -136,5 +143,7 @@ def _omegaconf_error(error: OmegaConfBaseException, title: str) -> RecipeError:
     fix = "name a key that exists, or ${oc.env:NAME,default} for the environment"
     if "mandatory" in lines[0].lower():
         fix = f"give it a value: {key}=…"
+    elif "merge" in lines[0].lower():
+        fix = "write a mapping where the configs of the defaults list have one, and a list where they have a list"
     fault = Fault((key,), lines[0], "a value that can be resolved", fix)
     return RecipeError(title, [fault.problem()])

@@ -81,8 +81,9 @@ def _ordered(stages: Mapping[str, Any], curriculum: Any, result: WrittenStages) 
         elif names.count(name) > 1:
             fix = f"remove one, and add a stage {{like: {name}}} to run it again"
             result.faults.append(Fault(place, f"{name} {names.count(name)} times", "each stage once", fix))
+    misspelt = any(name not in stages for name in names)
     for name in stages:
-        if name not in names:
+        if name not in names and not misspelt:
             fix = f"add {name}, or remove the stage with ~stages.{name}"
             result.faults.append(Fault(place, f"no {name}", f"every stage: {known}", fix))
     listed = [name for name in dict.fromkeys(names) if name in stages]

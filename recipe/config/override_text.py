@@ -16,6 +16,7 @@ from hydra.core.override_parser.overrides_parser import create_functions
 from hydra.core.override_parser.overrides_visitor import HydraErrorListener, HydraOverrideVisitor
 from hydra.core.override_parser.types import (
     ChoiceSweep,
+    Glob,
     Override,
     OverrideType,
     QuotedString,
@@ -118,7 +119,7 @@ def read_override(text: str) -> Change:
     if value_text is None:
         return Change(text, kind, key, has_value=False)
     value = _value_of(text, value_text)
-    if isinstance(value, Sweep):
+    if isinstance(value, Sweep | Glob):
         fix = f"add -m to start one run per value, or quote one value: {key}='{value_text}'"
         raise problem("", given=text, expected="one value", fix=fix)
     return Change(text, kind, key, _plain(value))
@@ -198,7 +199,7 @@ def _alternatives(text: str) -> list[str]:
     try:
         _, _, value_text = _split(text)
         value = _value_of(text, value_text) if value_text is not None else None
-        if not isinstance(value, Sweep):
+        if not isinstance(value, Sweep | Glob):
             return [text]
         if not isinstance(value, ChoiceSweep | RangeSweep):
             fix = "use a list of values (1,2), range(1,4) or choice(a,b)"

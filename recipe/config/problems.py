@@ -74,7 +74,8 @@ def _faults_of_detail(detail: ErrorDetails, vocabulary: Vocabulary, place: Place
         choices = [
             choice.strip("' ") for choice in detail["ctx"]["expected"].replace(" or ", ", ").split(",")
         ]
-        return [Fault(where, given, f"one of {', '.join(choices)}", nearest(given, choices))]
+        fix = vocabulary.later_value(where, given) or nearest(given, choices)
+        return [Fault(where, given, f"one of {', '.join(choices)}", fix)]
     expected = _EXPECTED.get(detail["type"], detail["msg"])
     return [Fault(where, given, expected, vocabulary.how_to_write(where))]
 
@@ -86,10 +87,11 @@ class Vocabulary:
         self,
         keys: Mapping[Place, Sequence[str]],
         later: Mapping[Place, Mapping[str, str]],
+        later_values: Mapping[str, Mapping[str, str]],
         examples: Mapping[Place, str],
     ) -> None:
-        """Places may hold ``*`` for a name; ``later`` names options of later versions."""
-        self._keys, self._later, self._examples = keys, later, examples
+        """Places may hold ``*`` for a name; ``later`` names keys, and values by key, of later versions."""
+        self._keys, self._later, self._later_values, self._examples = keys, later, later_values, examples
 
     def keys_at(self, place: Place) -> Sequence[str] | None:
         """The keys of a mapping; None where names are free or the place is a value."""
@@ -120,6 +122,11 @@ class Vocabulary:
             full = ".".join((*elsewhere[close[0]], close[0])).replace("*", "NAME")
             return Fault(where, given, expected, f"did you mean '{full}'? it is no key of this place")
         return Fault(where, given, expected, "remove it, or use one of these keys")
+
+    def later_value(self, where: Place, given: object) -> str | None:
+        """What to do instead of a value that a later version will know; None for any other."""
+        instead = self._later_values.get(where[-1], {}).get(str(given))
+        return f"not available in this version: {instead}" if instead else None
 
     def how_to_write(self, where: Place) -> str:
         """How a value at this place is written."""

@@ -14,13 +14,15 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
 from omegaconf import OmegaConf
 
-from recipe.config.problems import nearest
+from recipe.config.problems import nearest, shown
 from recipe.config.strict_yaml import read_yaml
 from recipe.errors import RecipeError
 
 GROUPS = ("recipe", "pool", "tokenizer", "sink", "branch")
-SINGLE_FILE = "recipe/__file__"
+PRIMARY = "__recipe__"
+"""What Hydra calls the recipe that is loaded: it stands at the top, above all groups."""
 _SUFFIXES = (".yaml", ".yml")
+_GROUP_KEY = re.compile(r"^(?P<words>(?:(?:optional|override)\s+)*)(?P<group>[^/\s].*)$")
 
 
 def shipped_conf() -> Path:
@@ -34,9 +36,8 @@ def shipped_conf() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A recipe that was found: its name for Hydra, its file, and the folders to search."""
+    """A recipe that was found: its file, and where it may take other configs from."""
 
-    config_name: str
     file: Path
     search_path: tuple[str, ...]
 
@@ -68,22 +69,22 @@ def locate(source: str | Path, config_dir: Path | None = None) -> Located:
             raise RecipeError.single("recipe", "--config-dir", given=config_dir, expected="a folder", fix=fix)
         roots.insert(0, config_dir.absolute())
     folders = tuple(f"{FolderSource.scheme()}://{root}" for root in roots)
-    name = str(source)
     if not isinstance(source, Path):
         for root in roots:
-            if (found := _file_of(root / "recipe", name)) is not None:
-                return Located(f"recipe/{name}", found, folders)
+            if (file := _file_of(root / "recipe", source)) is not None:
+                return Located(file, (*folders, f"{FileSource.scheme()}://{file}"))
     path = Path(source).expanduser()
     if path.is_file():
-        file = path.absolute()
-        return Located(SINGLE_FILE, file, (f"{FileSource.scheme()}://{file}", *folders))
+        return Located(path.absolute(), (f"{FileSource.scheme()}://{path.absolute()}", *folders))
     raise _not_found(source, roots)
 
 
 def _not_found(source: str | Path, roots: list[Path]) -> RecipeError:
     names = sorted({file.stem for root in roots for file in (root / "recipe").glob("*.y*ml")})
-    looks_like_path = isinstance(source, Path) or "/" in source or source.endswith(_SUFFIXES)
     path = Path(source).expanduser()
+    looks_like_path = str(source) != "" and (
+        path.is_dir() or "/" in str(source) or str(source).endswith(_SUFFIXES)
+    )
     if looks_like_path and path.is_dir():
         fix = "name a file in it, or use --config-dir for a folder laid out like conf/"
     elif looks_like_path and (near := _near_file(path)):
@@ -138,10 +139,14 @@ class FolderSource(ConfigSource):
         if not isinstance(data, dict):
             fix = "write keys and values, such as seed: 1"
             raise RecipeError.single(title, title, given=type(data).__name__, expected="a mapping", fix=fix)
+        for key in ("pools", "groups", "stages", "every_stage"):
+            if isinstance(data.get(key), list):
+                fix = f"write {key}: {{name: ...}}; a file merges into the one it starts from, name by name"
+                raise RecipeError.single(title, key, given=shown(data[key]), expected="a mapping", fix=fix)
         if "defaults" in data:
-            data["defaults"] = _with_self(data["defaults"], title)
+            data["defaults"] = _absolute(data["defaults"], title)
         header = dict(self._get_header_dict(file.read_text(encoding="utf-8-sig")[:512]))
-        if config_path.startswith("recipe/") and header.get("package") is None:
+        if (config_path == PRIMARY or config_path.startswith("recipe/")) and header.get("package") is None:
             header["package"] = "_global_"
         return ConfigResult(
             provider=self.provider, path=self.full_path(), config=OmegaConf.create(data), header=header
@@ -182,7 +187,7 @@ class FileSource(FolderSource):
     def file_of(self, config_path: str) -> Path | None:
         """The file itself, a neighbour, or a file of a group beside it."""
         file = Path(self.path)
-        if config_path == SINGLE_FILE:
+        if config_path == PRIMARY:
             return file
         group, _, name = config_path.rpartition("/")
         return _file_of(self.folder_of(group), name) if group in GROUPS else None
@@ -199,12 +204,22 @@ class FileSource(FolderSource):
         return config_path in GROUPS and super().is_group(config_path)
 
 
-def _with_self(defaults: Any, title: str) -> Any:
-    """A defaults list that says where the recipe itself stands: last, unless it says so."""
+def _absolute(defaults: Any, title: str) -> Any:
+    """A defaults list that means the same everywhere: groups from the top, the file itself last unless it says."""
     if not isinstance(defaults, list):
         fix = "write defaults: [demo]"
         raise RecipeError.single(title, "defaults", given=defaults, expected="a list of configs", fix=fix)
-    return defaults if "_self_" in defaults else [*defaults, "_self_"]
+    absolute = [_from_top(entry) for entry in defaults]
+    return absolute if "_self_" in absolute else [*absolute, "_self_"]
+
+
+def _from_top(entry: Any) -> Any:
+    """One entry of a defaults list; a bare word is another recipe, ``tokenizer: bytes`` a choice of a group."""
+    if isinstance(entry, str) and entry != "_self_" and not entry.startswith("/"):
+        return f"/{entry}" if entry.partition("/")[0] in GROUPS else f"/recipe/{entry}"
+    if isinstance(entry, dict):
+        return {_GROUP_KEY.sub(r"\g<words>/\g<group>", key): option for key, option in entry.items()}
+    return entry
 
 
 def config_loader(search_path: tuple[str, ...]) -> ConfigLoaderImpl:

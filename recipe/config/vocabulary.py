@@ -69,6 +69,10 @@ VOCABULARY = Vocabulary(
             for place in (("every_stage",), ("stages", "*"))
         },
     },
+    later_values={
+        "oversize": {"route": "prepare long documents as a pool of their own"},
+        "attention": {"group": "use piece, or sequence"},
+    },
     examples={
         ("seed",): "seed: 1",
         ("pools",): "pools: {web: {path: pools/web}}",

@@ -1,0 +1,243 @@
+"""Every fault a recipe can have: one row each, with the place, what is expected, and the way out."""
+
+import math
+
+import pytest
+
+QUOTAS = "stages.short.quotas"
+WEIGHTS = "stages.short.weights"
+SLICING = "stages.short.slicing"
+PACKING = "stages.short.packing"
+
+# change of the small recipe · place of the problem · words of expected · words of the fix
+FAULTS = [
+    # seed
+    ({"seed": -1}, "seed", "0..2**63-1", "use 0"),
+    ({"seed": 2**63}, "seed", "0..2**63-1", "use 0"),
+    ({"seed": 1.5}, "seed", "whole number", "1.5"),
+    ({"seed": True}, "seed", "whole number", "not an amount"),
+    ({"seed": None}, "seed", "whole number", "not an amount"),
+    # unknown keys
+    ({"sed": 1}, "sed", "one of count", "did you mean 'seed'?"),
+    ({"stages.short.quotta": {"web": "1%"}}, "stages.short.quotta", "quotas", "did you mean 'quotas'?"),
+    ({"stages.short.slicing.strid": 3}, f"{SLICING}.strid", "stride", "did you mean 'stride'?"),
+    ({"stages.short.packing.metod": "concat"}, f"{PACKING}.metod", "method", "did you mean 'method'?"),
+    ({"stages.short.batch.sequence": 3}, "stages.short.batch.sequence", "sequences", "'sequences'?"),
+    ({"pools.web.pat": "x"}, "pools.web.pat", "path", "did you mean 'path'?"),
+    ({"pools.web.quota": "5%"}, "pools.web.quota", "one of block_units", "stages.NAME.quotas"),
+    ({"model.max_position": 3}, "model.max_position", "max_positions", "did you mean 'max_positions'?"),
+    ({"stages.short.name": "x"}, "stages.short.name", "a key of a stage", "remove it"),
+    # options of later versions
+    ({"stages.short.slicing.align": "paragraph"}, f"{SLICING}.align", "one of min_tail", "not available in this version"),
+    ({"stages.short.slicing.density": 1}, f"{SLICING}.density", "one of", "not available in this version"),
+    ({"stages.short.slicing.offset": "random"}, f"{SLICING}.offset", "one of", "not available in this version"),
+    ({"stages.short.slicing.oversize": "route"}, f"{SLICING}.oversize", "one of split, truncate, drop", "not available in this version"),
+    ({"stages.short.quota_ramp": {}}, "stages.short.quota_ramp", "one of", "two stages"),
+    ({"pools.web.of": "code"}, "pools.web.of", "one of", "not available in this version"),
+    ({"stages.short.packing.attention": "group"}, f"{PACKING}.attention", "piece, sequence", "not available"),
+    # values of the wrong kind
+    ({"pools.web": None}, "pools.web", "mapping", "{path: FOLDER}"),
+    ({"pools.web": "pools/web"}, "pools.web", "mapping", "{path: FOLDER}"),
+    ({"pools.web.path": 3}, "pools.web.path", "text", "quotes"),
+    ({"pools": []}, "pools", "mapping", "pools: {web"),
+    ({"stages": []}, "stages", "mapping", "stages: {main"),
+    ({"stages.short": None}, "stages.short", "mapping", "tokens: 1B"),
+    ({"pools": {}}, "pools", "at least one", "add one"),
+    ({"stages": {}}, "stages", "at least one", "add one"),
+    ({"count": "tokens"}, "count", "body, fresh, labels, positions", "use one of these"),
+    ({"on_exhausted": "redistribut"}, "on_exhausted", "redistribute", "did you mean 'redistribute'?"),
+    ({"labels": "shift"}, "labels", "shifted, inputs", "did you mean 'shifted'?"),
+    ({"max_epochs": 0}, "max_epochs", "1 or more", "use 1 or more"),
+    ({"stages.short.slicing.overlap_labels": "yes"}, f"{SLICING}.overlap_labels", "true or false", "write"),
+    ({"stages.short.slicing.overlap_labels": 1}, f"{SLICING}.overlap_labels", "true or false", "write"),
+    # pools
+    ({"pools.web": {}}, "pools.web.path", "a path, or a stock", "{path: FOLDER}"),
+    ({"pools.web.stock": "1.5"}, "pools.web.stock", "whole number", "10B"),
+    ({"pools.web.max_epochs": 0}, "pools.web.max_epochs", "1 or more", "use 1 or more"),
+    # lengths
+    ({"stages.short.steps": 5}, "stages.short.steps", "exactly one of tokens, steps, until", "keep one"),
+    ({"stages.short.tokens": None}, "stages.short", "exactly one of tokens, steps, until", "tokens: 1B"),
+    ({"stages.short.tokens": 0}, "stages.short.tokens", "1 or more", "use 1 or more"),
+    ({"stages.short.tokens": "10G"}, "stages.short.tokens", "whole number", "did you mean 'B'?"),
+    # context and batch
+    ({"stages.short.context": None}, "stages.short.context", "whole number", "not an amount"),
+    ({"model": {"max_positions": 256}}, "stages.short.context", "1..256", "model.max_positions=512"),
+    ({"stages.short.batch": 8}, "stages.short.batch", "one of sequences, tokens, ramp", "{sequences: 8}"),
+    ({"stages.short.batch": {}}, "stages.short.batch", "exactly one of sequences", "{sequences: 8}"),
+    ({"stages.short.batch.tokens": 4096}, "stages.short.batch.tokens", "exactly one", "keep one"),
+    ({"stages.short.batch": {"tokens": 1000}}, "stages.short.batch.tokens", "whole number of sequences of 512", "write 512 (1 sequences) or 1024 (2"),
+    ({"stages.short.batch": {"tokens": 100}}, "stages.short.batch.tokens", "whole number of sequences", "write 512"),
+    ({"stages.short.batch": {"ramp": {}}}, "stages.short.batch.ramp", "positions of the run", "{0: 256"),
+    ({"stages.short.batch": {"ramp": {"5k": 8}}}, "stages.short.batch.ramp", "0 as the first", "{0: 256"),
+    ({"stages.short.batch": {"ramp": {"0": 8, "5k": 4, "5_000": 2}}}, "stages.short.batch.ramp.5_000", "after 5000", "rising"),
+    ({"stages.short.batch": {"ramp": {"0": 0}}}, "stages.short.batch.ramp.0", "1 sequence or more", "at least 1"),
+    ({"stages.short.batch": {"ramp": {"0": 8, "soon": 4}}}, "stages.short.batch.ramp.soon", "a position", "100B: 512"),
+    # chunk
+    ({"stages.short.chunk": 4095}, "stages.short.chunk", "4096 or more", "raise the chunk to 4096"),
+    ({"stages.short.chunk": "6k", "stages.short.batch": {"ramp": {"0": 8, "100k": 16}}}, "stages.short.chunk", "8192 or more", "raise"),
+    # slicing: W01 a stride above the window would skip tokens
+    ({"stages.short.slicing": {"window": 4, "stride": 5}}, f"{SLICING}.stride", "1..4 (the window)", "lower the stride to 4"),
+    ({"stages.short.slicing": {"window": 513}}, f"{SLICING}.window", "1..512 (the context)", "lower the window to 512"),
+    ({"stages.short.slicing": {"window": 8, "min_tail": 9}}, f"{SLICING}.min_tail", "0..8", "lower min_tail"),
+    ({"stages.short.slicing": {"stride": 0}}, f"{SLICING}.stride", "1 or more", "use 1 or more"),
+    ({"stages.short.slicing": {"tail": "kep"}}, f"{SLICING}.tail", "keep, backfill, drop, pad", "did you mean 'keep'?"),
+    ({"pools.web.slicing": {"window": 1024}}, "pools.web.slicing.window", "(the context), in stage short", "lower"),
+    ({"pools.web.slicing": {"window": 8}, "stages.short.slicing": {"stride": 9}}, "pools.web.slicing.stride", "in stage short", "lower"),
+    # packing
+    ({"stages.short.packing": "bestfit"}, f"{PACKING}.method", "best_fit, concat, none", "did you mean 'best_fit'?"),
+    ({"stages.short.packing": "concat", "stages.short.slicing.tail": "backfill"}, f"{SLICING}.tail", "keep or drop", "best_fit"),
+    ({"stages.short.packing": "concat", "stages.short.slicing.window": 100}, f"{SLICING}.window", "512", "leave the window out"),
+    ({"stages.short.packing": "concat", "stages.short.slicing.oversize": "drop"}, f"{SLICING}.oversize", "split", "use split"),
+    # shares: percent
+    ({"stages.short.quotas": None}, "stages.short", "exactly one of quotas, weights", "quotas: {pool: 100%}"),
+    ({WEIGHTS: {"web": 1, "code": 1}}, "stages.short.weights", "exactly one of quotas", "keep one of quotas, weights"),
+    ({f"{QUOTAS}.web": 1}, f"{QUOTAS}.web", "percent text", "write 1% (or 100% if it is a fraction)"),
+    ({f"{QUOTAS}.web": 1.0}, f"{QUOTAS}.web", "percent text", "'weights'"),
+    ({f"{QUOTAS}.web": 0}, f"{QUOTAS}.web", "percent text", "write 0%"),
+    ({f"{QUOTAS}.web": "0.5"}, f"{QUOTAS}.web", "percent text", "write 0.5% (or 50%"),
+    ({f"{QUOTAS}.web": "a lot"}, f"{QUOTAS}.web", "percent text", "percent sign"),
+    ({f"{QUOTAS}.web": math.nan}, f"{QUOTAS}.web", "percent text", "percent sign"),
+    ({f"{QUOTAS}.web": -0.5}, f"{QUOTAS}.web", "percent text", "cannot be negative"),
+    ({QUOTAS: {"web": "90%", "code": "90%"}}, QUOTAS, "exactly 100%", "lower a share by 80%"),
+    ({QUOTAS: {"web": "33.3%", "code": "66.6%"}}, QUOTAS, "exactly 100%", "raise a share by 0.1%"),
+    ({QUOTAS: {"web": "0%", "code": "0%"}}, QUOTAS, "exactly 100%", "raise a share by 100%"),
+    ({QUOTAS: {"web": "rest", "code": "rest"}}, QUOTAS, "rest at most once", "all but one"),
+    ({QUOTAS: {"web": "101%", "code": "rest"}}, QUOTAS, "exactly 100%", "lower a share by 1%"),
+    ({QUOTAS: {}}, QUOTAS, "exactly 100%", "raise"),
+    ({QUOTAS: {"wbe": "61.6%", "code": "rest"}}, f"{QUOTAS}.wbe", "a pool or group of the recipe: web, code", "did you mean 'web'?"),
+    ({QUOTAS: {"web": "100%"}}, f"{QUOTAS}.code", "a share for every pool", "write code: 0%"),
+    # shares: weights (M05)
+    ({QUOTAS: None, WEIGHTS: {"web": 0, "code": 0}}, WEIGHTS, "at least one number above 0", "web, code"),
+    ({QUOTAS: None, WEIGHTS: {"web": 1.5, "code": -0.5}}, f"{WEIGHTS}.code", "0 or more", "write 0"),
+    ({QUOTAS: None, WEIGHTS: {"web": math.nan, "code": 1}}, f"{WEIGHTS}.web", "0 or more", "plain numbers"),
+    ({QUOTAS: None, WEIGHTS: {"web": "nan", "code": 1}}, f"{WEIGHTS}.web", "0 or more", "plain numbers"),
+    ({QUOTAS: None, WEIGHTS: {"web": math.inf, "code": 1}}, f"{WEIGHTS}.web", "0 or more", "plain numbers"),
+    ({QUOTAS: None, WEIGHTS: {"web": "50%", "code": "50%"}}, f"{WEIGHTS}.web", "0 or more", "'quotas'"),
+    ({QUOTAS: None, WEIGHTS: {"web": 1}}, f"{WEIGHTS}.code", "a share for every pool", "write code: 0"),
+    # shares: tokens
+    ({QUOTAS: None, "stages.short.quotas_tokens": {"web": "600k", "code": "300k"}}, "stages.short.quotas_tokens", "sum to 1000000", "make them sum"),
+    ({QUOTAS: None, "stages.short.quotas_tokens": {"web": "50%", "code": 1}}, "stages.short.quotas_tokens.web", "whole number", "not an amount"),
+    ({QUOTAS: None, "stages.short.quotas_tokens": {"web": 0, "code": 0}}, "stages.short.quotas_tokens", "above 0", "give one"),
+    # groups
+    ({"groups.all": ["web", "cod"]}, "groups.all.pools", "pools of the recipe: web, code", "did you mean 'code'?"),
+    ({"groups.all": ["web", "web"]}, "groups.all.pools", "each pool once", "remove one web"),
+    ({"groups.all": []}, "groups.all.pools", "at least one pool", "name the group's pools"),
+    ({"groups.all": "web"}, "groups.all", "mapping", "a list of pools"),
+    ({"groups.web": ["web", "code"]}, "groups.web", "a name that no pool has", "rename"),
+    ({"groups.all": {"pools": ["web"], "within": "naturl"}}, "groups.all.within", "natural, even", "did you mean 'natural'?"),
+    ({"groups.all": {"pools": ["web"], "within": {"temperature": 3.3}}}, "groups.all.within.temperature", "0..1", "write 0.303"),
+    ({"groups.all": {"pools": ["web"], "within": {"temperature": "hot"}}}, "groups.all.within.temperature", "0..1", "write 0.3"),
+    ({"groups.all": {"pools": ["web", "code"], "within": {"shares": {"web": "60%", "code": "60%"}}}}, "groups.all.within.shares", "exactly 100%", "lower"),
+    ({"groups.all": {"pools": ["web", "code"], "within": {"shares": {"web": "100%"}}}}, "groups.all.within.shares.code", "a share for every pool", "code: 0%"),
+    ({"groups.all": {"pools": ["web"], "within": {"shares": {"web": 1, "code": 1}}}}, "groups.all.within.shares.code", "a pool of the group: web", "remove code"),
+    ({"groups.all": ["web", "code"], QUOTAS: {"all": "50%", "web": "50%"}}, f"{QUOTAS}.web", "each pool under one name", "remove web or all"),
+    ({"groups": {"a1": ["web", "code"], "a2": ["code"]}, QUOTAS: {"a1": "50%", "a2": "50%"}}, f"{QUOTAS}.a2", "under one name", "remove a2 or a1"),
+    # names
+    ({"pools": {"a.b": {"path": "x"}}, QUOTAS: {"a.b": "100%"}}, "pools.a.b", "letters, digits", "a_b"),
+    ({"pools": {"a b": {"path": "x"}}, QUOTAS: {"a b": "100%"}}, "pools.a b", "letters, digits", "a_b"),
+    ({"pools": {"": {"path": "x"}}, QUOTAS: {"": "100%"}}, "pools.", "letters, digits", "rename"),
+    # curriculum, like, every_stage
+    ({"curriculum": ["shrt"]}, "curriculum", "stages of the recipe: short", "did you mean 'short'?"),
+    ({"curriculum": ["short", "short"]}, "curriculum", "each stage once", "{like: short}"),
+    ({"curriculum": "short"}, "curriculum", "a list of stages", "[short]"),
+    ({"stages.long": {"like": "short"}, "curriculum": ["short"]}, "curriculum", "every stage: short, long", "~stages.long"),
+    ({"stages.long": {"like": "shrt"}}, "stages.long.like", "another stage: short", "did you mean 'short'?"),
+    ({"stages.long": {"like": "long"}}, "stages.long.like", "does not come back", "long -> long"),
+    ({"stages.a": {"like": "b"}, "stages.b": {"like": "a"}}, "stages.b.like", "does not come back", "a -> b -> a"),
+    ({"every_stage": 5}, "every_stage", "a mapping", "context: 4096"),
+    ({"every_stage": {"like": "short"}}, "every_stage.like", "all stages share", "remove"),
+    ({"every_stage": {"slicing": {"strde": 5}}}, "every_stage.slicing.strde", "stride", "did you mean 'stride'?"),
+    ({"stages.long": {"like": "short", "tokens": None, "until": "1M"}}, "stages.long.until", "more than 1003520", "tokens:"),
+    # sink, tokenizer
+    ({"sink": "parket"}, "sink.format", "parquet", "did you mean 'parquet'?"),
+    ({"tokenizer": {}}, "tokenizer", "exactly one of builtin, path", "{builtin: bytes}"),
+    ({"tokenizer": {"builtin": "byte"}}, "tokenizer.builtin", "bytes", "did you mean 'bytes'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "expected", "fix"),
+    FAULTS,
+    ids=[f"{row[1]}-{number}" for number, row in enumerate(FAULTS)],
+)
+def test_a_fault_is_told_at_its_place_with_the_way_out(problems, changes, where, expected, fix):
+    found = {problem.where: problem for problem in problems(changes)}
+    assert where in found, list(found)
+    assert expected in found[where].expected
+    assert fix in found[where].fix
+
+
+@pytest.mark.parametrize("changes", [row[0] for row in FAULTS])
+def test_every_line_of_a_fault_is_one_line_and_says_something(problems, changes):
+    for problem in problems(changes):
+        for text in (problem.where, str(problem.given), problem.expected, problem.fix):
+            assert text.strip() and "\n" not in text and len(text) < 300
+
+
+def test_all_problems_are_told_at_once(problems):
+    found = problems(
+        {
+            "seed": -1,
+            "pools.web.pat": "x",
+            "stages.short.quotta": 1,
+            QUOTAS: {"web": "90%", "code": "5%"},
+            "stages.short.slicing": {"stride": 9000},
+            "stages.other": {"like": "short", "context": 0},
+            "groups.g": ["nobody"],
+        }
+    )
+    assert {problem.where for problem in found} >= {
+        "seed",
+        "pools.web.pat",
+        "stages.short.quotta",
+        QUOTAS,
+        "stages.other.context",
+        "groups.g.pools",
+    }
+
+
+def test_one_fault_makes_one_problem(problems):
+    for changes in ({"seed": -1}, {f"{QUOTAS}.web": 1}, {"stages.short.context": 0}, {"pools.web.pat": "x"}):
+        assert len(problems(changes)) == 1
+
+
+def test_M05_the_second_stage_is_named(problems):
+    found = problems({"stages.long": {"like": "short", "weights": {"web": 0, "code": 0}}})
+    assert [problem.where for problem in found] == ["stages.long.weights"]
+    assert "web" in str(found[0].given) and "0" in str(found[0].given)
+
+
+def test_a_value_that_is_wrong_for_every_heir_is_told_once_where_it_is_written(problems):
+    stages = {name: {"tokens": "1M", "quotas": {"web": "50%", "code": "50%"}} for name in ("a", "b")}
+    every = {"context": 512, "batch": {"tokens": 1000}, "slicing": {"window": 8, "stride": 9}}
+    found = problems({"stages": stages, "every_stage": every})
+    assert [problem.where for problem in found] == ["every_stage.batch.tokens", "every_stage.slicing.stride"]
+
+
+def test_a_value_that_is_wrong_for_one_heir_is_told_at_that_stage(problems):
+    stages = {
+        name: {"tokens": "1M", "quotas": {"web": "50%", "code": "50%"}, "context": size}
+        for name, size in (("a", 512), ("b", 8))
+    }
+    found = problems(
+        {"stages": stages, "every_stage": {"batch": {"sequences": 8}, "slicing": {"stride": 16}}}
+    )
+    assert [problem.where for problem in found] == ["stages.b.slicing.stride"]
+
+
+@pytest.mark.parametrize("name", [False, None, 1.5])
+def test_G03_a_name_that_was_turned_into_a_value_is_refused(problems, name):
+    found = problems({"pools": {name: {"path": "x"}, "web": {"path": "y"}}, QUOTAS: {"web": "100%"}})
+    assert any("quotes" in problem.fix and problem.where == f"pools.{name}" for problem in found)
+
+
+def test_pools_are_not_opened_before_the_recipe_is_sound(problems, tmp_path):
+    found = problems({"pools.web.path": str(tmp_path / "missing"), QUOTAS: {"web": 0, "code": 0}})
+    assert [problem.where for problem in found] == [f"{QUOTAS}.web", f"{QUOTAS}.code"]
+
+
+def test_the_message_is_titled_with_the_recipe(problems, small):
+    from recipe.errors import RecipeError
+
+    with pytest.raises(RecipeError, match=r"^small\.yaml: 1 problem\n  seed\n    given     -1\n"):
+        small({"seed": -1})

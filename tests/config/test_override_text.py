@@ -1,0 +1,121 @@
+import pytest
+from pydantic_core import PydanticCustomError
+
+from recipe.config import expand_sweep, sweep_labels
+from recipe.config.override_text import read_override
+from recipe.errors import RecipeError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("k=1", 1),
+        ("k=-1", -1),
+        ("k=true", True),
+        ("k=null", None),
+        ("k=", ""),
+        ("k=1e9", "1e9"),
+        ("k=1_000_000", "1_000_000"),
+        ("k=695e0514", "695e0514"),
+        ("k=0.1", "0.1"),
+        ("k=10B", "10B"),
+        ("k=no", "no"),
+        ("k=2024_01", "2024_01"),
+        ("k=2024-05-01", "2024-05-01"),
+        ("k=007", "007"),
+        ("k=inf", "inf"),
+        ("k=nan", "nan"),
+        ("k='7'", "7"),
+        ("k=61.6%", "61.6%"),
+        ("k=pools/web", "pools/web"),
+        ("k=[en,no,1e5,1]", ["en", "no", "1e5", 1]),
+        ("k={no: 1e5, 1e5: rest, true: 2}", {"no": "1e5", "1e5": "rest", "true": 2}),
+        ("k={0: 256, 100B: 512}", {"0": 256, "100B": 512}),
+        ("k={a:50%,b:rest}", {"a": "50%", "b": "rest"}),
+        ("k={中文: 14%, en: rest}", {"中文": "14%", "en": "rest"}),
+        ("k=数据/中文", "数据/中文"),
+        ("k=${oc.env:HOME}", "${oc.env:HOME}"),
+    ],
+)
+def test_G01_G03_overrides_read_as_yaml_does(text, value):
+    assert read_override(text).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "key"),
+    [
+        ("a.b=1", "set", "a.b"),
+        ("+a.b=1", "add", "a.b"),
+        ("++a.b=1", "force", "a.b"),
+        ("~a.b", "delete", "a.b"),
+        ("~a.b=1", "delete", "a.b"),
+        ("pools.中文.path=x", "set", "pools.中文.path"),
+        ("pools.2024_01.path=x", "set", "pools.2024_01.path"),
+        ("pool@pools.a=web", "set", "pool@pools.a"),
+    ],
+)
+def test_an_override_is_a_kind_and_a_key(text, kind, key):
+    change = read_override(text)
+    assert (change.kind, change.key) == (kind, key)
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "=1", "a..b=1", "a b=1", "+a", "a=[1", "a={x: 1", "a=$(", "a='x", "a.=1", "", "~"]
+)
+def test_what_is_no_override_is_refused(text):
+    with pytest.raises(PydanticCustomError) as caught:
+        read_override(text)
+    assert caught.value.context["faults"][0].fix
+
+
+@pytest.mark.parametrize("text", ["seed=1,2", "seed=range(1,3)", "seed=choice(1,2)", "seed=glob(*)"])
+def test_a_sweep_needs_m(text):
+    with pytest.raises(PydanticCustomError) as caught:
+        read_override(text)
+    assert (
+        "-m" in caught.value.context["faults"][0].fix
+        or "listed" in caught.value.context["faults"][0].expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "jobs"),
+    [
+        ([], [[]]),
+        (["seed=1"], [["seed=1"]]),
+        (["seed=1,2"], [["seed=1"], ["seed=2"]]),
+        (["seed=range(1,4)"], [["seed=1"], ["seed=2"], ["seed=3"]]),
+        (["seed=choice(5,7)"], [["seed=5"], ["seed=7"]]),
+        (["s=1e6,2e6"], [["s=1e6"], ["s=2e6"]]),
+        (["a=[1,2]", "~b"], [["a=[1,2]", "~b"]]),
+        (["a='1,2'"], [["a='1,2'"]]),
+        (["a=x,y", "b=1,2"], [["a=x", "b=1"], ["a=x", "b=2"], ["a=y", "b=1"], ["a=y", "b=2"]]),
+        (["q={a: 50%, b: rest},{a: 10%, b: rest}"], [["q={a:50%,b:rest}"], ["q={a:10%,b:rest}"]]),
+    ],
+)
+def test_a_sweep_stands_for_one_list_of_overrides_per_job(overrides, jobs):
+    assert expand_sweep(overrides) == jobs
+
+
+def test_values_of_a_sweep_read_as_if_written_alone():
+    jobs = expand_sweep(["k=1e9,695e0514,no,'7',10B"])
+    assert [read_override(job[0]).value for job in jobs] == ["1e9", "695e0514", "no", "7", "10B"]
+
+
+@pytest.mark.parametrize("text", ["seed=interval(0,1)", "seed=glob(*)", "seed=[1"])
+def test_a_sweep_without_an_end_is_refused(text):
+    with pytest.raises(RecipeError):
+        expand_sweep([text])
+
+
+def test_labels_name_what_differs_and_are_safe_in_a_path():
+    assert sweep_labels(expand_sweep(["seed=1,2", "count=body"])) == ["seed=1", "seed=2"]
+    assert sweep_labels(expand_sweep(["seed=1"])) == [""]
+    labels = sweep_labels(expand_sweep(["pools_root=/a/b,/a/c", "seed=1,2"]))
+    assert len(set(labels)) == 4
+    assert not any(set(label) & set("/\\ :'\"{}") for label in labels)
+
+
+def test_labels_that_would_collide_are_numbered():
+    labels = sweep_labels(expand_sweep(["pools_root=a/b,a:b"]))
+    assert labels == ["0,pools_root=a_b", "1,pools_root=a_b"]
