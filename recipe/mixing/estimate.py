@@ -33,6 +33,9 @@ class EpochYield:
     spread: Fraction
     """Relative uncertainty of counted tokens per sequence: 0 when every sequence counts the same."""
 
+    is_declared: bool = False
+    """Only the size of the pool is known: sequences are full, and the need is what is planned."""
+
     @property
     def per_sequence(self) -> Fraction:
         """Counted tokens of a sequence, on average."""
@@ -53,6 +56,7 @@ def stock_yield(stock: int, context: int) -> EpochYield:
         cut_documents=none,
         dropped={},
         spread=none,
+        is_declared=True,
     )
 
 

@@ -12,7 +12,7 @@ from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
 from recipe.mixing.needs import Yields, empty_pools, needs_estimated, needs_exact, walk_to_end
 from recipe.mixing.opening import open_pools, pool_problems, settle_with
-from recipe.mixing.planned import Plan, PoolInStage, PoolPlan, StagePlan
+from recipe.mixing.planned import PackingCost, Plan, PoolInStage, PoolPlan, StagePlan
 from recipe.pools import Pool
 from recipe.sequences.blocks import BlockPlace
 
@@ -82,10 +82,10 @@ def _yields(recipe: Recipe, layout: StageLayout, opened: Mapping[str, Pool], oth
 
 
 def _other(rule: Rule) -> Rule:
+    """The rule with the other packing method: concat takes whole documents, without a window of its own."""
     if rule.method == "concat":
         return replace(rule, method="best_fit")
-    whole = {"window": rule.context, "tail": "keep", "oversize": "split"}
-    return replace(rule, method="concat", stride=min(rule.stride, rule.context), **whole)  # type: ignore[arg-type]
+    return replace(rule, method="concat", window=rule.context, tail="keep", oversize="split")
 
 
 def _stage(recipe: Recipe, layout: StageLayout, yields: Mapping[str, EpochYield]) -> StagePlan:
@@ -96,8 +96,8 @@ def _stage(recipe: Recipe, layout: StageLayout, yields: Mapping[str, EpochYield]
     total = _counted_total(layout, shares, yields)
     pools = {}
     for name, tokens in zip(recipe.pools, planned, strict=True):
-        need = shares[name] * total
         epoch = yields.get(name)
+        need = Fraction(tokens) if epoch is not None and epoch.is_declared else shares[name] * total
         times = need / epoch.counted if epoch is not None and epoch.counted else Fraction(0)
         pools[name] = PoolInStage(
             share=shares[name],
@@ -128,26 +128,22 @@ def _counted_total(
     return Fraction(layout.positions, layout.context) / per_token
 
 
-def _packing(
-    recipe: Recipe, stage_name: str, yields: Yields, stage: StagePlan
-) -> dict[str, tuple[Fraction, Fraction]]:
+def _packing(recipe: Recipe, stage_name: str, yields: Yields, stage: StagePlan) -> dict[str, PackingCost]:
     """Padding and cut documents of the stage's packing and of the other method, weighted by what is read."""
-    sums: dict[str, list[Fraction]] = {}
+    read: dict[str, list[tuple[Fraction, EpochYield]]] = {}
     for name, (own, other) in yields.items():
         if other is None:
             continue
-        method = recipe.rule(stage_name, name).method
-        for key, epoch in ((method, own), ("best_fit" if method == "concat" else "concat", other)):
-            times = stage.pools[name].epochs
-            row = sums.setdefault(key, [Fraction(0)] * 4)
-            row[0] += times * epoch.padding
-            row[1] += times * epoch.sequences * stage.layout.context
-            row[2] += times * epoch.cut_documents
-            row[3] += times
-    return {
-        key: (padding / positions if positions else Fraction(0), cut)
-        for key, (padding, positions, cut, _) in sums.items()
-    }
+        method, times = recipe.rule(stage_name, name).method, stage.pools[name].epochs
+        read.setdefault(method, []).append((times, own))
+        read.setdefault("best_fit" if method == "concat" else "concat", []).append((times, other))
+    costs = {}
+    for method, epochs in read.items():
+        positions = sum(times * epoch.sequences * stage.layout.context for times, epoch in epochs)
+        padding = sum((times * epoch.padding for times, epoch in epochs), Fraction(0))
+        cut = sum((times * epoch.cut_documents for times, epoch in epochs), Fraction(0))
+        costs[method] = PackingCost(padding / positions if positions else Fraction(0), cut)
+    return costs
 
 
 def _pool(recipe: Recipe, name: str, stages: Mapping[str, StagePlan], opened: Mapping[str, Pool]) -> PoolPlan:

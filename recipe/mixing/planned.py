@@ -33,6 +33,16 @@ class PoolInStage:
     """Tokens left out on the way, by reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class PackingCost:
+    """What one packing method costs in a stage."""
+
+    padding: Fraction
+    """Padding, as a share of the positions."""
+    cut_documents: Fraction
+    """Documents read in more than one piece, counted each time."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StagePlan:
     """One stage: its layout, its chunk's allotment, and every pool."""
@@ -41,8 +51,8 @@ class StagePlan:
     chunk_allotment: Mapping[str, int]
     pools: Mapping[str, PoolInStage]
     groups: Mapping[str, Fraction]
-    packing: Mapping[str, tuple[Fraction, Fraction]]
-    """Per packing method: padding as a share of the positions, and documents cut, as a share of all."""
+    packing: Mapping[str, PackingCost]
+    """What the stage's packing costs, and what the other method would."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,8 +135,8 @@ def _stage_to_plain(stage: StagePlan) -> dict[str, Any]:
         },
         "groups": {name: str(share) for name, share in stage.groups.items()},
         "packing": {
-            method: {"padding": float(padding), "cut_documents": float(cut)}
-            for method, (padding, cut) in stage.packing.items()
+            method: {"padding": float(cost.padding), "cut_documents": round(cost.cut_documents)}
+            for method, cost in stage.packing.items()
         },
     }
 
