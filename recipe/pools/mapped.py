@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import mmap
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from recipe.errors import RecipeError
 
 _WANTED_OPEN_FILES = 65_536
 _MAP_OPTIONS: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+_NPY_HEAD = 65_536 + 10
 _limit_raised = False
 
 
@@ -25,35 +28,39 @@ def map_array(path: Path, dtype: np.dtype[Any], count: int, *, start_byte: int =
     Raises:
         RecipeError: the file is missing, too short, or cannot be mapped.
     """
-    needed = start_byte + count * dtype.itemsize
-    try:
-        if count == 0:
-            return np.frombuffer(b"", dtype=dtype)
-        with path.open("rb") as file:
-            if (size := path.stat().st_size) < needed:
-                raise too_short(path, size, needed)
-            _allow_many_files()
-            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_MAP_OPTIONS)
-    except OSError as error:
-        raise cannot_open(path, error) from error
+    if count == 0:
+        return np.frombuffer(b"", dtype=dtype)
+    pages = _pages(path, start_byte + count * dtype.itemsize)
     return np.frombuffer(pages, dtype=dtype, count=count, offset=start_byte)
 
 
 def map_npy(path: Path, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """The one-dimensional array of a ``.npy`` file, whose length and type are known beforehand."""
+    pages = _pages(path, 1)
+    head = io.BytesIO(pages[:_NPY_HEAD])
     try:
-        with path.open("rb") as file:
-            if npy_format.read_magic(file) != (1, 0):
-                raise ValueError("its .npy version is not 1.0")
-            shape, fortran, found = npy_format.read_array_header_1_0(file)
-            start = file.tell()
-    except OSError as error:
-        raise cannot_open(path, error) from error
+        if npy_format.read_magic(head) != (1, 0):
+            raise ValueError("its .npy version is not 1.0")
+        shape, fortran, found = npy_format.read_array_header_1_0(head)
     except ValueError as error:
         raise _wrong(path, f"not a .npy file ({error})", "a .npy file") from error
     if (shape, found) != ((count,), dtype) or fortran:
         raise _wrong(path, f"{found}{list(shape)}", f"{dtype}[{count}]")
-    return map_array(path, dtype, count, start_byte=start)
+    if len(pages) < (needed := head.tell() + count * dtype.itemsize):
+        raise too_short(path, len(pages), needed)
+    return np.frombuffer(pages, dtype=dtype, count=count, offset=head.tell())
+
+
+def _pages(path: Path, needed: int) -> mmap.mmap:
+    """The pages of a file of at least ``needed`` bytes; opened once."""
+    try:
+        with path.open("rb") as file:
+            if (size := os.fstat(file.fileno()).st_size) < needed:
+                raise too_short(path, size, needed)
+            _allow_many_files()
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_MAP_OPTIONS)
+    except OSError as error:
+        raise cannot_open(path, error) from error
 
 
 def too_short(path: Path, size: int, needed: int) -> RecipeError:

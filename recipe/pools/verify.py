@@ -54,10 +54,7 @@ def chosen(total: int, sample: float | int, seed: int) -> NDArray[np.int64]:
     wanted = -(-total * sample // 1) if isinstance(sample, float) else sample
     count = min(total, max(int(wanted), 1))
     bounds = [index * total // count for index in range(count + 1)] if count else [0]
-    picks = [
-        low + _draw(seed, index) % (high - low)
-        for index, (low, high) in enumerate(pairwise(bounds))
-    ]
+    picks = [low + _draw(seed, index) % (high - low) for index, (low, high) in enumerate(pairwise(bounds))]
     return np.array(picks, dtype=np.int64)
 
 
@@ -159,10 +156,11 @@ def _check_hash(folder: Path, card: Card, name: str) -> list[Finding]:
 
 def _check_index(folder: Path, part: PartRecord) -> list[Finding]:
     path = folder / f"{part.name}.idx"
+    if (digest := file_hash(path)) != part.index_hash:
+        return [Finding("contents", str(path), part.index_hash, digest)]
     index = read_index(path)
-    offsets = index.offsets()
-    found = (index.num_documents, int(offsets[-1]), file_hash(path))
-    expected = (part.documents, part.tokens, part.index_hash)
+    found = (index.num_documents, int(index.offsets()[-1]))
+    expected = (part.documents, part.tokens)
     return [] if found == expected else [Finding("index", str(path), str(expected), str(found))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def read_pair(prefix: Path) -> list[list[int]]:
         for n, p in zip(lengths.tolist(), pointers.tolist(), strict=True)
     ]
     bounds = documents.tolist()
-    return [sum(read[a:b], []) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [list(chain(*read[a:b])) for a, b in pairwise(bounds)]
 
 
 def write_pair(prefix: Path, documents: list[list[list[int]]], code: int, **changed: object) -> None:
@@ -43,7 +44,7 @@ def write_pair(prefix: Path, documents: list[list[list[int]]], code: int, **chan
     if "last" in changed:
         entries[-1] = changed["last"]  # type: ignore[call-overload]
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    Path(f"{prefix}.bin").write_bytes(np.array(sum(sequences, []), dtype=dtype).tobytes())
+    Path(f"{prefix}.bin").write_bytes(np.array(list(chain(*sequences)), dtype=dtype).tobytes())
     version = changed.get("version", 1)
     Path(f"{prefix}.idx").write_bytes(
         b"MMIDIDX\x00\x00"

@@ -105,7 +105,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, documents, eos, bos, par
     before, after = [bos] * (bos is not None), [eos] * (eos is not None)
     stored = [[*before, *tokens, *after] for tokens in documents]
     assert bodies(pool) == documents
-    assert sum((read_pair(path / part.name) for part in pool.card.parts), []) == stored
+    assert [d for part in pool.card.parts for d in read_pair(path / part.name)] == stored
     assert pool.stock == sum(map(len, documents))
     assert pool.offsets.tolist() == np.cumsum([0, *map(len, stored)]).tolist()
     marks = pool.stored_marks(np.arange(len(documents)))
@@ -120,7 +120,9 @@ def test_any_integer_type_can_be_given(tmp_path, dtype):
     assert bodies(write_pool(tmp_path / "p", documents, vocab_size=200)) == [[1, 2, 120], []]
 
 
-@pytest.mark.parametrize("tokens", [[0.5], [[1, 2]], ["a"], [True], np.array([2**63], dtype=np.uint64), [2**70]])
+@pytest.mark.parametrize(
+    "tokens", [[0.5], [[1, 2]], ["a"], [True], np.array([2**63], dtype=np.uint64), [2**70]]
+)
 def test_what_is_no_token_array_is_refused(tmp_path, tokens):
     with pytest.raises(RecipeError, match="document 1"):
         write_pool(tmp_path / "p", [[1], tokens], vocab_size=200)
@@ -235,7 +237,9 @@ def test_an_empty_folder_may_be_filled(tmp_path):
 def test_the_same_input_gives_the_same_bytes(tmp_path):
     for name in ("a", "b"):
         write_pool(tmp_path / name, DOCUMENTS * 5, vocab_size=10, eos=1, groups=range(15), part_tokens=11)
-    same, different, odd = filecmp.cmpfiles(tmp_path / "a", tmp_path / "b", files_of(tmp_path / "a"), shallow=False)
+    same, different, odd = filecmp.cmpfiles(
+        tmp_path / "a", tmp_path / "b", files_of(tmp_path / "a"), shallow=False
+    )
     assert (files_of(tmp_path / "b"), different, odd) == (sorted(same), [], [])
 
 
@@ -316,11 +320,15 @@ def test_an_interrupted_write_goes_on_from_its_finished_parts(tmp_path, stop):
         for number in range(writer.num_documents, 20):
             writer.add([number] * (number % 5), id=f"d{number}", group=number // 3)
         writer.close()
-    same, *_ = filecmp.cmpfiles(tmp_path / "whole", tmp_path / "p", files_of(tmp_path / "whole"), shallow=False)
+    same, *_ = filecmp.cmpfiles(
+        tmp_path / "whole", tmp_path / "p", files_of(tmp_path / "whole"), shallow=False
+    )
     assert sorted(same) == files_of(tmp_path / "p") == files_of(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("changed", [{"eos": 1}, {"vocab_size": 99}, {"source": {"files": 2}}, {"part_tokens": 3}])
+@pytest.mark.parametrize(
+    "changed", [{"eos": 1}, {"vocab_size": 99}, {"source": {"files": 2}}, {"part_tokens": 3}]
+)
 def test_parts_written_under_other_settings_are_not_kept(tmp_path, changed):
     settings = {"vocab_size": 100, "eos": 0, "part_tokens": 4, "resume": True}
     with PoolWriter(tmp_path / "p", **settings) as writer:
@@ -378,7 +386,7 @@ for kilobytes in range(160, 560, 8):
 
 
 def test_F06_on_real_small_disks(tmp_path):
-    """Disks that are full within the tokens, the index, the rows, the table, the offsets, and at last large enough."""
+    """Full within the tokens, the index, the rows, the table, the offsets, and at last large enough."""
     if shutil.which("unshare") is None:
         pytest.skip("no unshare on this machine")
     command = ["unshare", "-rm", sys.executable, "-c", ON_SMALL_DISKS, str(tmp_path)]
