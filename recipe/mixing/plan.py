@@ -131,13 +131,13 @@ def _counted_total(
 def _packing(recipe: Recipe, stage_name: str, yields: Yields, stage: StagePlan) -> dict[str, PackingCost]:
     """Padding and cut documents of the stage's packing and of the other method, weighted by what is read."""
     read: dict[str, list[tuple[Fraction, EpochYield]]] = {}
+    costs: dict[str, PackingCost] = {}
     for name, (own, other) in yields.items():
         if other is None:
             continue
-        method, times = recipe.rule(stage_name, name).method, stage.pools[name].epochs
-        read.setdefault(method, []).append((times, own))
-        read.setdefault("best_fit" if method == "concat" else "concat", []).append((times, other))
-    costs = {}
+        used, times = recipe.rule(stage_name, name).method, stage.pools[name].epochs
+        read.setdefault(used, []).append((times, own))
+        read.setdefault("best_fit" if used == "concat" else "concat", []).append((times, other))
     for method, epochs in read.items():
         positions = sum(times * epoch.sequences * stage.layout.context for times, epoch in epochs)
         padding = sum((times * epoch.padding for times, epoch in epochs), Fraction(0))
