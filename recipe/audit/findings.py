@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from typing import Any
 
+from recipe.pools import Finding
+
+__all__ = ["MISSING", "Audit", "Coverage", "Finding", "compared", "differences", "numbers", "once", "shown"]
+
 _LONGEST = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is not as it should be: which check, where, and both values."""
-
-    check: str
-    """Kind of check: run, recipe, chain, unfinished, shape, lineage, sums, replay, conservation, drift, manifest, pools."""
-    where: str
-    """File, row and field."""
-    expected: str
-    observed: str
-
-    def to_plain(self) -> dict[str, str]:
-        """A mapping of texts."""
-        return {
-            "check": self.check,
-            "where": self.where,
-            "expected": self.expected,
-            "observed": self.observed,
-        }
-
-    def __str__(self) -> str:
-        """One line for a person."""
-        return f"[{self.check}] {self.where}: expected {self.expected}, observed {self.observed}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +25,8 @@ class Coverage:
     """Rows whose numbers were computed again from the snapshot before them."""
     replayable: int = 0
     """Rows that could have been."""
+    unavailable: int = 0
+    """Rows that could not, because a pool they were served from is not there any more."""
     sample_seed: int | None = None
     """Seed of the choice of rows; None when all were replayed."""
     positions: int = 0
@@ -52,6 +34,8 @@ class Coverage:
     blocks: int = 0
     """Completed blocks whose tokens were added up from document lengths alone."""
     manifests: int = 0
+    manifests_parsed: int = 0
+    """Manifests whose contents were compared as well, not only their hash with the one on record."""
     pools: Mapping[str, str] = field(default_factory=dict)
     """How far each pool's contents were compared with their hashes."""
 
@@ -68,7 +52,8 @@ class Coverage:
         return [
             f"{self.rows} rows: hashes, chain and sums of all; {chosen}",
             f"{self.positions:,} positions computed again; {self.blocks} completed blocks added up from document lengths",
-            f"{self.manifests} manifests compared with the ledger, in both directions",
+            f"{self.manifests} manifests held against the ledger, in both directions; contents of {self.manifests_parsed}",
+            *([f"{self.unavailable} rows could not be computed again: their pools are not there"] * bool(self.unavailable)),
             *(f"pool {name}: {how}" for name, how in self.pools.items()),
         ]
 
@@ -84,7 +69,7 @@ class Audit:
     """By pool: body, overlap, special, padding, labels of the rows that no rewind discarded."""
     drift: Mapping[str, Mapping[str, int]]
     """By stage and pool: spent less owed, in counted tokens, at the row end where it is largest."""
-    largest_drift: Mapping[str, Mapping[str, int]]
+    largest_drift: Mapping[str, Mapping[str, Fraction]]
     """By stage and pool: the largest distance from its share after any sequence that was computed again."""
     checked: Coverage
 
@@ -97,7 +82,7 @@ class Audit:
         """What ``recipe audit --json`` prints."""
         return {
             "ok": self.ok,
-            "findings": [finding.to_plain() for finding in self.findings],
+            "findings": [asdict(finding) for finding in self.findings],
             "tokens": {pool: dict(kinds) for pool, kinds in self.tokens.items()},
             "drift": {stage: dict(pools) for stage, pools in self.drift.items()},
         }

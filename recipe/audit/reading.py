@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,7 +23,9 @@ _BODY, _OVERLAP, _SPECIAL, _LABELS, _DOCUMENTS = (
 class Book:
     """A pool and the rules under which it is read, one a stage."""
 
-    pool: Pool
+    name: str
+    found: Pool | None
+    """None when the pool is not there, or is another one now."""
     rules: tuple[Rule, ...]
     seed: int
     block_units: int
@@ -35,6 +37,13 @@ class Book:
     """Whether the run ends when it is exhausted; else the pool leaves."""
 
     @property
+    def pool(self) -> Pool:
+        """The pool; raises Malformed when it is not there."""
+        if self.found is None:
+            raise Malformed(f"pools.{self.name}", "the pool that was read", None)
+        return self.found
+
+    @property
     def num_blocks(self) -> int:
         """Blocks of one reading."""
         return num_blocks(self.pool, self.block_units)
@@ -44,30 +53,24 @@ class Book:
         return BlockPlace(self.seed, cursor.epoch, cursor.block, self.block_units)
 
 
-def books_of(recipe: Recipe, pools: Sequence[Pool]) -> tuple[Book, ...]:
-    """The books of a settled recipe's pools, in its order."""
+def books_of(recipe: Recipe, pools: Mapping[str, Pool]) -> tuple[Book, ...]:
+    """The books of a settled recipe's pools, in its order; ``pools`` are those that are there."""
     books = []
-    for pool in pools:
-        policy = recipe.exhaustion(pool.name)
+    for name, config in recipe.pools.items():
+        policy = recipe.exhaustion(name)
         books.append(
             Book(
-                pool=pool,
-                rules=tuple(recipe.rule(stage, pool.name) for stage in recipe.stages),
+                name=name,
+                found=pools.get(name),
+                rules=tuple(recipe.rule(stage, name) for stage in recipe.stages),
                 seed=recipe.seed,
-                block_units=_block_units(recipe, pool.name),
+                block_units=config.block_units or 0,
                 counted=recipe.count,
-                epochs=None if policy == "repeat" else recipe.epochs_allowed(pool.name),
+                epochs=None if policy == "repeat" else recipe.epochs_allowed(name),
                 stops=policy == "stop",
             )
         )
     return tuple(books)
-
-
-def _block_units(recipe: Recipe, name: str) -> int:
-    units = recipe.pools[name].block_units
-    if units is None:
-        raise Malformed(f"recipe.pools.{name}.block_units", "a number, as stored recipes have", units)
-    return units
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,7 @@ class Shelf:
             if self.cursor.sequence < self.block.num_sequences:
                 return True
             self._finish()
-        raise Malformed("pool", "at least one sequence a reading", f"none of {self.book.pool.name}")
+        raise Malformed("pool", "at least one sequence a reading", f"none of {self.book.name}")
 
     def _turn_to(self, stage: int) -> bool:
         at, rules = self.cursor, self.book.rules
@@ -200,7 +203,7 @@ class Shelf:
         return True
 
     def _opened(self) -> OpenBlock:
-        name = self.book.pool.name
+        name = self.book.name
         same = replace(self.cursor, sequence=0)
         block = self.cache.get((name, same))
         if block is None or self.cursor.sequence > block.num_sequences:

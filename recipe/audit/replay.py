@@ -25,7 +25,7 @@ class Ground:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the pools, in the order of the recipe."""
-        return tuple(book.pool.name for book in self.books)
+        return tuple(book.name for book in self.books)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Replayed:
     """Finished blocks that do not add up: pool, place, tokens by lengths, tokens accounted for."""
     blocks: int
     """Blocks finished."""
+    stage: int
+    """Index of the stage."""
 
 
 @dataclass(slots=True)
@@ -224,4 +226,5 @@ def _result(walk: _Walk, states: list[State]) -> Replayed:
         tuple(sorted(walk.outside)),
         tuple(unequal),
         sum(shelf.finished for shelf in walk.shelves),
+        walk.stage,
     )

@@ -1,0 +1,176 @@
+"""The ledger's text: every row's own hash, its place, and the hash of the row before.
+
+Reading goes on after a fault, so that one audit names all of them. A row's hash is checked on its
+bytes: the canonical text with the hash cut out is what was hashed.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recipe.audit.findings import Finding, shown
+from recipe.run.canonical import canonical, digest
+
+NAME = "ledger.jsonl"
+_HASH = re.compile(rb',"hash":"([0-9a-f]{64})"')
+_PREVIOUS = re.compile(rb'[,{]"previous":(?:"([0-9a-f]{64})"|null)')
+_NUMBER = re.compile(rb'[,{]"row":(\d{1,18})[,}]')
+_KIND = re.compile(rb'[,{]"kind":"([a-z_]{1,40})"')
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger, as far as its text goes."""
+
+    line: int
+    offset: int
+    size: int
+    """Bytes, without the line end."""
+    number: int | None
+    previous: str | None
+    stated: str | None
+    """Hash the row states."""
+    computed: str | None
+    """Hash of the row's text; None when it is no row at all."""
+    kind: str | None
+
+    @property
+    def where(self) -> str:
+        """How a finding names it."""
+        return f"{NAME} row {self.number if self.number is not None else self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The bytes of a ledger and its whole lines."""
+
+    data: bytes | mmap.mmap
+    entries: tuple[Entry, ...]
+
+    def row(self, entry: Entry) -> Any:
+        """The JSON value of a line; raises ValueError when there is none."""
+        return json.loads(self.data[entry.offset : entry.offset + entry.size])
+
+
+def read_text(path: Path) -> tuple[Text, list[Finding]]:
+    """The lines of a ledger, and what is wrong with their text and order."""
+    data = _mapped(path)
+    entries = []
+    findings = []
+    for line, (offset, end) in enumerate(_lines(data)):
+        entry = _entry(line, offset, data[offset:end])
+        if end == len(data) and entry.computed is None:
+            findings.append(_unfinished(path, line, data[offset:end]))
+            break
+        entries.append(entry)
+        if end == len(data):
+            findings.append(Finding("unfinished", entry.where, "a line end after the row", "the end of the file"))
+    return Text(data, tuple(entries)), findings + list(_faults(entries))
+
+
+def _mapped(path: Path) -> bytes | mmap.mmap:
+    if not path.stat().st_size:
+        return b""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _lines(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
+    """Begin and end of every line, line ends left out."""
+    begin = 0
+    while begin < len(data):
+        end = data.find(b"\n", begin)
+        end = len(data) if end < 0 else end
+        yield begin, end
+        begin = end + 1
+
+
+def _unfinished(path: Path, line: int, text: bytes) -> Finding:
+    return Finding(
+        "unfinished",
+        f"{path.name} line {line}",
+        "a whole row, or the end of the file",
+        f"{len(text)} bytes of an append that was cut short: {shown(text[:60].decode(errors='replace'))}",
+    )
+
+
+def _entry(line: int, offset: int, text: bytes) -> Entry:
+    """A line, read by its text where that is unambiguous, else as JSON."""
+    head = [pattern.findall(text) for pattern in (_PREVIOUS, _NUMBER, _KIND)]
+    if all(len(found) == 1 for found in head) and (seal := _seal(text)) is not None:
+        previous, number, kind = (found[0].decode() for found in head)
+        return Entry(line, offset, len(text), int(number), previous or None, seal, seal, kind)
+    return _entry_of_value(line, offset, text)
+
+
+def _seal(text: bytes) -> str | None:
+    """The hash in the text that is the hash of the text without it."""
+    for match in _HASH.finditer(text):
+        if digest(text[: match.start()] + text[match.end() :]) == match[1].decode():
+            return match[1].decode()
+    return None
+
+
+def _entry_of_value(line: int, offset: int, text: bytes) -> Entry:
+    try:
+        row = json.loads(text)
+        body = {key: value for key, value in row.items() if key != "hash"}
+        computed = digest(canonical(body))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return Entry(line, offset, len(text), None, None, None, None, None)
+    number, previous, stated, kind = (row.get(key) for key in ("row", "previous", "hash", "kind"))
+    return Entry(
+        line,
+        offset,
+        len(text),
+        number if type(number) is int else None,
+        previous if isinstance(previous, str) else None,
+        str(stated) if canonical(row) == text else f"{stated} of a text that is not canonical",
+        computed,
+        kind if isinstance(kind, str) else None,
+    )
+
+
+def _faults(entries: Sequence[Entry]) -> Iterator[Finding]:
+    before: Entry | None = None
+    for entry in entries:
+        if entry.computed is None:
+            yield Finding("chain", f"{NAME} line {entry.line}", "a row: one JSON object", "text that is none")
+            before = None
+            continue
+        if entry.stated != entry.computed:
+            yield _broken_seal(entries, entry)
+        if before is not None or entry.line == 0:
+            yield from _order(before, entry)
+        before = entry
+
+
+def _broken_seal(entries: Sequence[Entry], entry: Entry) -> Finding:
+    """The row's hash and its text differ; the row after it tells which of them was changed."""
+    after = entries[entry.line + 1] if entry.line + 1 < len(entries) else None
+    if after is not None and after.previous == entry.computed:
+        return Finding("chain", f"{entry.where}: hash", str(entry.computed), str(entry.stated))
+    return Finding("chain", entry.where, f"text with hash {entry.stated}", f"text with hash {entry.computed}")
+
+
+def _order(before: Entry | None, entry: Entry) -> Iterator[Finding]:
+    number = 0 if before is None or before.number is None else before.number + 1
+    if before is not None and before.stated == entry.stated and before.number == entry.number:
+        yield Finding("chain", entry.where, f"row {number}", f"row {entry.number} a second time")
+        return
+    if entry.number != number and (before is None or before.number is not None):
+        yield Finding("chain", f"{entry.where}: row", f"row {number}", f"row {entry.number}")
+    previous = None if before is None else before.stated
+    if entry.previous != previous:
+        yield Finding(
+            "chain",
+            f"{entry.where}: previous",
+            f"{previous}, the hash of the row before",
+            str(entry.previous),
+        )

@@ -1,0 +1,111 @@
+"""The pools of a run, as they are now: found, the same ones, and their contents by hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from recipe.audit.account import Plain
+from recipe.audit.course import Course
+from recipe.audit.findings import Finding, shown
+from recipe.audit.record import read_sealed
+from recipe.config import Recipe
+from recipe.errors import RecipeError
+from recipe.pools import Pool, open_pool
+from recipe.run.manifest import manifest_path
+
+SMALL_TOKENS = 32 << 20
+"""Pools up to this size are always compared in full."""
+SAMPLE_BLOCKS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Pools that are there and are the run's, what is wrong with the others, and how far was looked."""
+
+    pools: Mapping[str, Pool]
+    findings: tuple[Finding, ...]
+    covered: Mapping[str, str]
+
+
+def find_pools(folder: Path, course: Course, pools_root: Path | None) -> Found:
+    """Open the pools where the run's record says they are, or below another root."""
+    recipe, pools = course.intent.recipe, dict[str, Pool]()
+    findings: list[Finding] = []
+    covered: dict[str, str] = {}
+    for name, path in _paths(folder, course, pools_root).items():
+        config = recipe.pools[name]
+        try:
+            pool = open_pool(path, name, eos=config.eos, bos=config.bos)
+        except RecipeError as error:
+            findings += _refused(name, error)
+            covered[name] = "not there, nothing compared"
+            continue
+        findings += _compared_with_record(course, pool)
+        if pool.fingerprint == course.holdings.get(name, {}).get("fingerprint"):
+            pools[name] = pool
+        else:
+            covered[name] = "another pool than the run's, nothing compared"
+            pool.close()
+    return Found(pools, tuple(findings), covered)
+
+
+def _paths(folder: Path, course: Course, root: Path | None) -> dict[str, Path]:
+    recipe: Recipe = course.intent.recipe
+    if root is not None:
+        declared = {name: Path(pool.path or name) for name, pool in recipe.pools.items()}
+        return {name: root / (path.name if path.is_absolute() else path) for name, path in declared.items()}
+    latest: Plain = {}
+    if course.numbered[0]:
+        file = read_sealed(folder, manifest_path(folder, course.numbered[0]))
+        said = (file.value or {}).get("pools")
+        latest = said if isinstance(said, dict) else {}
+    paths = {}
+    for name in recipe.pools:
+        for holding in (latest.get(name), course.holdings.get(name)):
+            if isinstance(holding, dict) and isinstance(holding.get("path"), str):
+                paths[name] = Path(holding["path"])
+                break
+        else:
+            paths[name] = Path(recipe.pools[name].path or name)
+    return paths
+
+
+def _refused(name: str, error: RecipeError) -> list[Finding]:
+    return [
+        Finding("pools", f"pools.{name}: {problem.where}", problem.expected, shown(str(problem.given)))
+        for problem in error.problems
+    ]
+
+
+def _compared_with_record(course: Course, pool: Pool) -> list[Finding]:
+    """The pool against what the ledger says of it."""
+    held = course.holdings.get(pool.name, {})
+    known = {"fingerprint": pool.fingerprint}
+    if pool.fingerprint == held.get("fingerprint") and "changed" not in held:
+        known |= {
+            "tokenizer": pool.card.tokenizer,
+            "stock": pool.stock,
+            "documents": pool.num_documents,
+        }
+    return [
+        Finding("pools", f"pools.{pool.name}: {key} ({pool.path})", f"{held.get(key)}, as in the run's record", str(value))
+        for key, value in known.items()
+        if held.get(key) != value
+    ]
+
+
+def verify_contents(found: Found, *, full: bool, seed: int) -> Found:
+    """Compare contents with the hashes they were written with: all, or a seeded choice of blocks."""
+    findings, covered = list(found.findings), dict(found.covered)
+    for name, pool in found.pools.items():
+        whole = full or pool.num_tokens <= SMALL_TOKENS
+        faults = pool.verify(full=whole, sample=SAMPLE_BLOCKS, seed=seed)
+        findings += [replace(fault, check="pools", where=f"pools.{name}: {fault.where}") for fault in faults]
+        if pool.layout.table is None:
+            covered[name] = "imported without content hashes: not covered; index and token files compared"
+        else:
+            some = f"{SAMPLE_BLOCKS} blocks of the token files compared with their hashes (seed {seed})"
+            covered[name] = "all files compared with their hashes" if whole else some
+    return Found(found.pools, tuple(findings), covered)
