@@ -83,7 +83,7 @@ VERBS: dict[str, Verb] = {
     ),
     "prepare": Verb(
         "tokenise text into pools",
-        ("recipe prepare texts/web.jsonl.zst pools/web",),
+        ("recipe prepare pools/web texts/web.jsonl.zst",),
         "recipe.cli.prepare",
     ),
     "schema": Verb(

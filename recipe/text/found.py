@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from recipe.pools.pool import Pool
 from recipe.text.documents import Document
 from recipe.text.found_library import (
     PYTHON,
     chinese_documents,
     code_documents,
     english_documents,
+    guide_hash,
     tutorial_documents,
 )
 from recipe.text.found_maths import maths_documents
 from recipe.text.found_teacher import teacher_documents
+from recipe.text.inputs import MadeInput
+from recipe.text.preparation import PrepareOptions, Progress, Tell, tell_nobody
+from recipe.text.prepare import prepare_documents
+from recipe.text.tokenizers import ByteTokenizer
 
 #: Bumped when a generator gives other text.
 FOUND_VERSION = 1
@@ -42,7 +49,7 @@ def found_sources(seed: int = 0) -> tuple[FoundPool, ...]:
         FoundPool(
             name="chinese",
             documents=chinese_documents,
-            origin="user guide of recipe in Chinese",
+            origin=f"user guide of recipe in Chinese, {guide_hash()}",
             licence=OURS,
             language="zh",
         ),
@@ -86,3 +93,27 @@ def found_pools(
     if unknown:
         raise ValueError(f"no found pool {', '.join(unknown)}; there are {', '.join(pools)}")
     return {name: pools[name] for name in (names if names is not None else pools)}
+
+
+def prepare_found(out: Path, *, seed: int = 0, progress: Tell = tell_nobody) -> list[Pool]:
+    """Tokenise what the machine holds, with the byte tokenizer, into ``out/<name>``.
+
+    Pools that are there already are opened as they are. ``progress`` is told the number of pools done.
+
+    Raises:
+        RecipeError: this Python lacks its library's text, or another pool is in the way.
+    """
+    sources = found_sources(seed)
+    pools = []
+    for number, found in enumerate(sources):
+        progress(Progress(phase="read", done=number, total=len(sources), text=found.name))
+        identity = {
+            "origin": found.origin,
+            "licence": found.licence,
+            "language": found.language,
+            "found_version": FOUND_VERSION,
+        }
+        source = MadeInput(found.documents, identity)
+        pools.append(prepare_documents(source, out / found.name, ByteTokenizer(), PrepareOptions(seed=seed)))
+    progress(Progress(phase="read", done=len(sources), total=len(sources)))
+    return pools

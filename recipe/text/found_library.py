@@ -9,6 +9,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterator
+from hashlib import blake2b
 from importlib import import_module, resources
 from pathlib import Path
 
@@ -76,20 +77,29 @@ def english_documents() -> Iterator[Document]:
 
 def chinese_documents() -> Iterator[Document]:
     """This project's guide in Chinese, a document a section."""
-    folder = resources.files("recipe.text") / "found_zh"
-    for file in sorted(folder.iterdir(), key=lambda item: item.name):
-        if not file.name.endswith(".md"):
-            continue
-        text = file.read_text("utf-8")
+    for name, text in _guide():
         title = text.partition("\n")[0].removeprefix("# ")
         for number, section in enumerate(re.split(r"(?m)^(?=## )", text)):
             if section.count("\n") > 2:
                 yield Document(
-                    id=f"{file.name}#{number}",
+                    id=f"{name}#{number}",
                     text=section.strip() + "\n",
-                    source=file.name,
+                    source=name,
                     tags={"guide": title},
                 )
+
+
+def guide_hash() -> str:
+    """Hash of the guide's text: it changes with the project."""
+    return blake2b(repr(_guide()).encode(), digest_size=8).hexdigest()
+
+
+def _guide() -> list[tuple[str, str]]:
+    """(file name, text) of the guide."""
+    files = [
+        file for file in (resources.files("recipe.text") / "found_zh").iterdir() if file.name.endswith(".md")
+    ]
+    return [(file.name, file.read_text("utf-8")) for file in sorted(files, key=lambda file: file.name)]
 
 
 def _library_files() -> Iterator[tuple[Path, Path]]:

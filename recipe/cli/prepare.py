@@ -1,0 +1,184 @@
+"""``recipe prepare``: text → a pool."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from recipe.cli.options import add_json
+from recipe.cli.output import print_json, print_tables, progress, say
+from recipe.pools.pool import Pool
+from recipe.text.preparation import PrepareOptions, Progress
+from recipe.text.prepare import QUARANTINE_NAME, prepare_pool
+from recipe.text.sources import ReadOptions
+from recipe.text.tokenizers import load_tokenizer
+
+EXAMPLE = """\
+Examples:
+  recipe prepare pools/web texts/web.jsonl.zst texts/more/
+  recipe prepare pools/code src/ --include '*.py' --group-depth 1 --tokenizer tokenizers/ours
+  recipe prepare pools/zh zh.jsonl.gz --text-key content --id-key doc_id --on-bad skip
+
+Interrupted, the same command goes on where it stopped. A pool made from the same is left as it is.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the words and options."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder of the pool")
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="JSON lines or text, plain, .gz or .zst; or a folder of them",
+    )
+    parser.add_argument(
+        "--tokenizer",
+        default="bytes",
+        metavar="bytes|PATH",
+        help="'bytes' (built in), a tokenizer.json, or a folder that holds one",
+    )
+    parser.add_argument("--eos", metavar="TOKEN", help="token stored after each document")
+    _add_reading(parser)
+    parser.add_argument("--seed", type=_whole, default=0, metavar="N", help="of the document shuffle")
+    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one a core)")
+    parser.add_argument("--part-tokens", type=_positive, metavar="N", help="stored tokens of a file at most")
+    parser.add_argument("--overwrite", action="store_true", help="replace a pool made from something else")
+    add_json(parser)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    reading = parser.add_argument_group("reading")
+    choices = ("auto", "jsonl", "text")
+    reading.add_argument("--format", choices=choices, default="auto", help="default: by the file's suffix")
+    reading.add_argument("--text-key", default="text", metavar="KEY", help="'a.b' is b inside a")
+    reading.add_argument("--id-key", metavar="KEY", help="default: 'id', or else file and line")
+    reading.add_argument("--group-key", metavar="KEY", help="documents of one group stay together")
+    reading.add_argument(
+        "--group-depth",
+        type=_positive,
+        metavar="N",
+        help="a group for the files under the same first N folders",
+    )
+    reading.add_argument(
+        "--tag-key", action="append", default=[], metavar="KEY", help="kept with the document; repeatable"
+    )
+    reading.add_argument("--include", action="append", default=[], metavar="GLOB", help="repeatable")
+    reading.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="repeatable")
+    reading.add_argument(
+        "--on-bad",
+        choices=("error", "skip", "replace"),
+        default="error",
+        help="stop (default); leave out and count; or put U+FFFD for what is no character",
+    )
+    reading.add_argument("--max-line-bytes", type=_positive, default=256 << 20, metavar="N")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Prepare one pool and say what is in it."""
+    tokenizer = load_tokenizer(args.tokenizer, eos=args.eos)
+    options = PrepareOptions(
+        seed=args.seed,
+        workers=args.workers,
+        part_tokens=args.part_tokens,
+        overwrite=args.overwrite,
+        read=ReadOptions(
+            format=args.format,
+            text_key=args.text_key,
+            id_key=args.id_key,
+            group_key=args.group_key,
+            group_depth=args.group_depth,
+            tag_keys=tuple(args.tag_key),
+            include=tuple(args.include),
+            exclude=tuple(args.exclude),
+            on_bad=args.on_bad,
+            max_line_bytes=args.max_line_bytes,
+        ),
+    )
+    with (
+        progress(quiet=args.json) as bars,
+        prepare_pool(
+            args.sources, args.out, tokenizer, options, progress=_Watcher(bars, quiet=args.json)
+        ) as pool,
+    ):
+        print_json(_summary(pool)) if args.json else print_tables([_table(pool)])
+    return 0
+
+
+class _Watcher:
+    """Draws what a preparation tells."""
+
+    def __init__(self, bars: Bars, *, quiet: bool) -> None:
+        self._bars, self._quiet = bars, quiet
+        self._tasks: dict[str, Any] = {}
+
+    def __call__(self, event: Progress) -> None:
+        if event.phase == "note":
+            say(event.text, quiet=self._quiet)
+            return
+        name, unit = ("tokenise", "bytes") if event.phase == "read" else ("write", "documents")
+        if name not in self._tasks:
+            self._tasks[name] = self._bars.add_task(name, total=event.total, note=unit)
+        self._bars.update(self._tasks[name], completed=event.done)
+
+
+def _summary(pool: Pool) -> dict[str, Any]:
+    card = pool.card
+    return {
+        "path": str(pool.path),
+        "documents": card.num_documents,
+        "units": card.num_units,
+        "tokens": card.body_tokens,
+        "special": card.special_tokens,
+        "longest": card.max_document_tokens,
+        "parts": pool.num_parts,
+        "tokenizer": {
+            "name": card.tokenizer_name,
+            "fingerprint": card.tokenizer,
+            "vocab_size": card.vocab_size,
+        },
+        "read": card.source["read"],
+        "left_out": dict(card.dropped),
+        "fingerprint": pool.fingerprint,
+    }
+
+
+def _table(pool: Pool) -> Table:
+    card, read = pool.card, pool.card.source["read"]
+    table = Table(title=f"pool {pool.path}", show_header=False)
+    table.add_column("what")
+    table.add_column("how many", justify="right")
+    table.add_row("records read", f"{read['read']:,}")
+    table.add_row("documents", f"{card.num_documents:,}")
+    if card.num_units != card.num_documents:
+        table.add_row("units (groups stay together)", f"{card.num_units:,}")
+    table.add_row("tokens", f"{card.body_tokens:,}")
+    table.add_row("end marks", f"{card.special_tokens:,}")
+    table.add_row("longest document", f"{card.max_document_tokens:,}")
+    if read["repaired"]:
+        table.add_row("kept with U+FFFD", f"{read['repaired']:,}")
+    for reason, count in card.dropped.items():
+        table.add_row(f"left out: {reason.replace('_', ' ')}", f"{count:,}")
+    if read["quarantined"]:
+        table.caption = f"records left out are in {pool.path / QUARANTINE_NAME}"
+    return table
+
+
+def _whole(text: str) -> int:
+    """A seed."""
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"expected a whole number in 0..2**63-1, given {text!r}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    """A whole number from 1 on; ``1_000`` is one."""
+    digits = text.replace("_", "")
+    if not digits.isdecimal() or int(digits) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, given {text!r}")
+    return int(digits)

@@ -1,0 +1,95 @@
+"""What a prepared pool depends on, how two preparations differ, and what is told while one runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from recipe.pools.card import content_hash
+from recipe.text.records import CLEANING_VERSION
+from recipe.text.shuffle import SHUFFLE_VERSION
+from recipe.text.sources import ReadOptions
+from recipe.text.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrepareOptions:
+    """How text becomes a pool."""
+
+    seed: int = 0
+    """Of the global document shuffle; 0 ≤ seed < 2**63."""
+    workers: int | None = None
+    """Processes that tokenise; None: one for each core this process may use. Changes no byte."""
+    part_tokens: int | None = None
+    """Stored tokens of a part at most; None: the default of pools."""
+    overwrite: bool = False
+    """Replace a pool that was made from something else."""
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed lies in 0..2**63-1, not {self.seed}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers is at least 1, not {self.workers}")
+
+    @property
+    def num_workers(self) -> int:
+        """Processes to start."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """What a preparation does at the moment."""
+
+    phase: Literal["read", "write", "note"]
+    done: int = 0
+    """Stored bytes read, or documents written."""
+    total: int | None = None
+    text: str = ""
+    """For ``note``: a sentence for the person watching."""
+
+
+Tell = Callable[[Progress], None]
+
+
+def tell_nobody(progress: Progress) -> None:
+    """For callers that do not watch."""
+
+
+def settings_of(tokenizer: Tokenizer, options: PrepareOptions) -> dict[str, Any]:
+    """Everything but the inputs that decides the pool's bytes, as plain values.
+
+    Workers, the place of the pool and the place of the tokenizer's file are not among them.
+    """
+    read = {item.name: getattr(options.read, item.name) for item in fields(options.read)}
+    return {
+        "tokenizer": tokenizer.fingerprint(),
+        "cleaning_version": CLEANING_VERSION,
+        "shuffle_version": SHUFFLE_VERSION,
+        "seed": options.seed,
+        "part_tokens": options.part_tokens,
+        "read": {key: list(value) if isinstance(value, tuple) else value for key, value in read.items()},
+    }
+
+
+def preparation_key(settings: Mapping[str, Any], contents: object) -> str:
+    """The key under which a pool is known: equal keys, equal pools."""
+    return content_hash([settings, contents])
+
+
+def differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = ""
+) -> list[tuple[str, Any, Any]]:
+    """(dotted key, old value, new value) of what is not the same."""
+    found: list[tuple[str, Any, Any]] = []
+    for key in dict.fromkeys([*old, *new]):
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += differences(before, after, f"{prefix}{key}.")
+        elif before != after:
+            found.append((f"{prefix}{key}", before, after))
+    return found

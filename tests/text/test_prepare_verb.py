@@ -1,0 +1,67 @@
+"""``recipe prepare`` as a person types it."""
+
+import argparse
+import json
+
+import pytest
+
+from recipe.cli import prepare
+from recipe.errors import RecipeError
+
+
+def run(*words):
+    parser = argparse.ArgumentParser(prog="recipe prepare")
+    prepare.add_arguments(parser)
+    return prepare.execute(parser.parse_intermixed_args([str(word) for word in words]))
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one"}\n{"content": "two"}\n{"text": ""}\n{"text": "three", "lang": "en"}\n')
+    return path
+
+
+def test_the_answer_as_json_says_what_was_left_out(tmp_path, source, capsys):
+    words = ("--on-bad", "skip", "--tag-key", "lang", "--seed", "3", "--json")
+    assert run(tmp_path / "pool", source, *words) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["documents"], answer["tokens"], answer["special"]) == (2, 8, 2)
+    assert answer["left_out"] == {"empty": 1, "text_missing": 1}
+    assert answer["read"]["read"] == 4
+
+
+def test_the_table_names_reasons_and_the_quarantine(tmp_path, source, capsys):
+    run(tmp_path / "pool", source, "--on-bad=skip", "--workers", "1")
+    out = capsys.readouterr().out
+    assert "left out: text missing" in out
+    assert "quarantine.jsonl" in out
+
+
+def test_the_second_time_it_is_up_to_date(tmp_path, source, capsys):
+    for _ in range(2):
+        run(tmp_path / "pool", source, "--on-bad=skip")
+    assert "up to date" in capsys.readouterr().err
+
+
+def test_a_bad_record_stops_with_its_place(tmp_path, source):
+    with pytest.raises(RecipeError, match=r"a\.jsonl:2"):
+        run(tmp_path / "pool", source)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl"]
+
+
+def test_tokenizer_and_end_can_be_named(tmp_path, tokenizer_file, capsys):
+    (tmp_path / "a.txt").write_text("the quick brown fox")
+    words = ("--tokenizer", tokenizer_file.parent, "--eos", "<|im_start|>", "--json")
+    run(tmp_path / "pool", tmp_path / "a.txt", *words)
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["tokens"] < 19
+    assert answer["tokenizer"]["name"] == tokenizer_file.parent.name
+
+
+@pytest.mark.parametrize(
+    "words", [("--seed", "-1"), ("--workers", "0"), ("--on-bad", "ignore"), ("--part-tokens", "x")]
+)
+def test_impossible_options_are_refused(tmp_path, source, words):
+    with pytest.raises(SystemExit):
+        run(tmp_path / "pool", source, *words)
