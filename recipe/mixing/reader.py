@@ -97,7 +97,8 @@ class Reader:
             return None
         rows = span.rows(step, deal)
         out = self._buffers.take(len(rows), span.context)
-        while (slot := assemble(span.sheet, rows, span.sources, out)) >= 0:
+        what = (span.sheet, rows, span.sources)
+        while (slot := assemble(what, self._library.widths, out)) >= 0:
             self._library.open(slot)
         batch: Batch = out._asdict()
         batch["pool"] = span.sheet.pool[rows]

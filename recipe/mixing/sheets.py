@@ -26,7 +26,9 @@ class Library:
         self._first_slot = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         num_slots = int(self._first_slot[-1])
         self.address = np.zeros(num_slots, np.uint64)
-        self.width = np.zeros(num_slots, np.uint8)
+        widths = [TOKEN_TYPES.index(np.dtype(pool.token_dtype).name) for pool in pools]
+        self.width = np.array(widths, np.uint8)
+        self.widths = tuple(sorted(set(widths)))
         self._lock = threading.Lock()
         self._kept: list[NDArray[np.generic]] = []
 
@@ -38,7 +40,6 @@ class Library:
             pool = int(np.searchsorted(self._first_slot, slot, side="right")) - 1
             part = self._pools[pool].part(slot - int(self._first_slot[pool]))
             self._kept.append(part)
-            self.width[slot] = TOKEN_TYPES.index(part.dtype.name)
             self.address[slot] = part.__array_interface__["data"][0]
 
     def sources(self, recipe: Recipe, stage: str) -> Sources:

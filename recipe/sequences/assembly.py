@@ -22,7 +22,10 @@ PADDING_ID = 0
 """What ``input_ids`` holds in padding; masked from attention and loss."""
 
 TOKEN_TYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16")
-"""Token widths that can be read; a part's code is its index here."""
+"""Token widths that can be read."""
+
+_MARKERS = tuple(np.empty(0, name) for name in TOKEN_TYPES)
+"""One empty array a width: the copying loop is compiled for those in use."""
 
 
 class Sheet(NamedTuple):
@@ -45,10 +48,12 @@ class Sheet(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Where tokens come from: per part slot its address (0: not opened) and width code; per pool its marks.
+    """Where tokens come from.
 
-    ``marks`` int64[num_pools, 2]: BOS and EOS ids, -1 where there is none; ``rules`` bool[num_pools, 5]:
-    overlap labels, labels are inputs, labels across documents, attention over the row, positions go on.
+    ``address`` uint64[num_slots]: of every part, 0 while it is not opened; ``width`` uint8[num_pools]:
+    index into ``TOKEN_TYPES``; ``marks`` int64[num_pools, 2]: BOS and EOS ids, -1 where there is none;
+    ``rules`` bool[num_pools, 5]: overlap labels, labels are inputs, labels across documents, attention
+    over the row, positions go on.
     """
 
     address: NDArray[np.uint64]
@@ -109,13 +114,22 @@ def _allocate(shape: tuple[int, int]) -> tuple[NDArray[np.uint8], Arrays]:
     return memory, Arrays._make(arrays)
 
 
-def assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arrays) -> int:
+def assemble(what: tuple[Sheet, NDArray[np.int64], Sources], widths: tuple[int, ...], out: Arrays) -> int:
     """Fill a batch with some rows of a sheet.
+
+    Args:
+        what: the sheet, int64[rows] the rows wanted, and where their tokens come from.
+        widths: the token widths that the pools have, as indices into ``TOKEN_TYPES``.
+        out: arrays of ``len(rows)`` rows.
 
     Returns:
         -1, or the slot of a part that has to be opened first; the arrays are then unfinished.
     """
-    return int(_assemble(sheet, rows, sources, out))
+    for width in widths:
+        slot = int(_assemble(_MARKERS[width], width, what, out))
+        if slot >= 0:
+            return slot
+    return -1
 
 
 def segment_lengths(segment_ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
@@ -238,43 +252,14 @@ def _piece(
 
 
 @kernel
-def _dispatch(
-    source: tuple[int, int, int],
-    ids: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    place: tuple[int, int, int, int, int, int, bool],
-    rule: tuple[int, int, bool, bool, bool],
-) -> tuple[int, bool]:
-    """Read the part in its own token width; ``source``: address of body token 0, width code, tokens."""
-    address, code, n = source
-    pointer: Any = _pointer(np.uint64(address))
-    if code == 5:
-        return _piece(carray(pointer, (n,), np.uint16), ids, labels, place, rule)
-    if code == 3:
-        return _piece(carray(pointer, (n,), np.int32), ids, labels, place, rule)
-    if code == 0:
-        return _piece(carray(pointer, (n,), np.uint8), ids, labels, place, rule)
-    if code == 1:
-        return _piece(carray(pointer, (n,), np.int8), ids, labels, place, rule)
-    if code == 2:
-        return _piece(carray(pointer, (n,), np.int16), ids, labels, place, rule)
-    return _piece(carray(pointer, (n,), np.int64), ids, labels, place, rule)
-
-
-@kernel
-def _width_bytes(code: int) -> int:
-    if code <= 1:
-        return 1
-    if code == 3:
-        return 4
-    return 8 if code == 4 else 2
-
-
-@kernel
-def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arrays) -> Any:
+def _assemble(marker: Any, width: int, what: tuple[Sheet, NDArray[np.int64], Sources], out: Arrays) -> Any:
+    """Fill the rows whose pools have tokens as wide as the marker's."""
+    sheet, rows, sources = what
     for r in range(len(rows)):
         row = rows[r]
         pool = sheet.pool[row]
+        if sources.width[pool] != width:
+            continue
         rule = (
             sources.marks[pool, 0],
             sources.marks[pool, 1],
@@ -290,10 +275,10 @@ def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arra
         seam = False
         for i in range(sheet.ends[row], sheet.ends[row + 1]):
             slot = sheet.slot[i]
-            code = sources.width[slot]
             if sources.address[slot] == 0:
                 return slot
-            address = np.int64(sources.address[slot]) + sheet.base[i] * _width_bytes(code)
+            address = np.int64(sources.address[slot]) + sheet.base[i] * marker.itemsize
+            tokens = carray(_pointer(np.uint64(address)), (sheet.tokens[i],), marker.dtype)
             place: Any = (
                 col,
                 sheet.start[i],
@@ -303,7 +288,7 @@ def _assemble(sheet: Sheet, rows: NDArray[np.int64], sources: Sources, out: Arra
                 sheet.tokens[i],
                 seam,
             )
-            after, seam = _dispatch((address, code, sheet.tokens[i]), ids, labels, place, rule)
+            after, seam = _piece(tokens, ids, labels, place, rule)
             _number(positions[col:after], segments[col:after], col if go_on else 0, segment)
             if not whole_row:
                 segment += 1

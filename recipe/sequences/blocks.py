@@ -229,7 +229,8 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
     num_rows = len(rows.ends) - 1
     out = np.zeros((num_rows + 1, 5), np.int64)
     for q in range(num_rows):
-        out[q + 1] = out[q]
+        for kind in range(5):
+            out[q + 1, kind] = out[q, kind]
         seam = False
         for i in range(rows.ends[q], rows.ends[q + 1]):
             start, stop, fresh, flags = pieces.start[i], pieces.stop[i], pieces.fresh[i], pieces.flags[i]
