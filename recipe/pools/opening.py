@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from recipe.errors import Problem, RecipeError
 from recipe.pools.card import CARD_NAME, Card, read_card
 from recipe.pools.imported import find_pairs, open_pairs
-from recipe.pools.mapped import map_npy
+from recipe.pools.mapped import cannot_open, map_npy
 from recipe.pools.pool import Layout, Pool
 from recipe.pools.workplace import unfinished_folder
 
@@ -34,7 +36,13 @@ def open_pool(path: Path | str, name: str, *, eos: int | None = None, bos: int |
     Raises:
         RecipeError: missing, unfinished, cut short, changed, or of an unknown format.
     """
-    place = Path(path)
+    try:
+        return _open(Path(path), name, eos, bos)
+    except PermissionError as error:
+        raise cannot_open(Path(error.filename or path), error) from error
+
+
+def _open(place: Path, name: str, eos: int | None, bos: int | None) -> Pool:
     if (place / CARD_NAME).is_file() and not (place / "settings.json").exists():
         return _open_own(place, name, eos, bos)
     if place.is_dir() and any((place / file).exists() for file in _OWN_FILES):
@@ -124,22 +132,31 @@ def _check_sizes(path: Path, card: Card) -> None:
     sizes = {name: record.bytes for name, record in card.files.items()}
     sizes |= {f"{part.name}.bin": part.bytes for part in card.parts}
     sizes |= {f"{part.name}.idx": part.index_bytes for part in card.parts}
-    problems: list[Problem] = []
-    for file, expected in sizes.items():
-        try:
-            found: int | None = (path / file).stat().st_size
-        except OSError:
-            found = None
-        if found is None:
-            given = "no file"
-        elif found != expected:
-            given = f"{found} bytes" if found else "an empty file (0 bytes)"
-        else:
-            continue
-        fix = "copy the file again from where it is whole, or prepare the pool again"
-        problems.append(Problem(str(path / file), given, f"{expected} bytes, as its card says", fix))
+    found = _found_sizes(path)
+    fix = "copy the file again from where it is whole, or prepare the pool again"
+    problems = [
+        Problem(str(path / file), _as_found(found.get(file)), f"{expected} bytes, as its card says", fix)
+        for file, expected in sizes.items()
+        if found.get(file) != expected
+    ]
     if problems:
         raise RecipeError(str(path), problems)
+
+
+def _found_sizes(path: Path) -> dict[str, int]:
+    """Bytes of each file of a folder; one pass, whatever the number of files."""
+    sizes = {}
+    with os.scandir(path) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):  # a link that leads nowhere
+                sizes[entry.name] = entry.stat().st_size
+    return sizes
+
+
+def _as_found(size: int | None) -> str:
+    if size is None:
+        return "no file"
+    return f"{size} bytes" if size else "an empty file (0 bytes)"
 
 
 def _bounded(path: Path, array: NDArray[np.int64], last: int) -> NDArray[np.int64]:

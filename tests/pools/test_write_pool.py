@@ -418,3 +418,60 @@ def test_X01_of_many_builders_one_wins_and_the_others_are_told(tmp_path):
     assert len(others) == 3
     assert all("there already" in text or "being written by" in text for text in others)
     assert pool.verify(full=True) == [] and files_of(tmp_path) == ["p"]
+
+
+HELD = """
+import os, sys
+from recipe.pools import PoolWriter
+writer = PoolWriter(sys.argv[1], vocab_size=10, part_tokens=2)
+for _ in range(5):
+    writer.add([1, 2])
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_X04_a_live_writer_is_named_and_a_killed_one_is_no_obstacle(tmp_path):
+    command = [sys.executable, "-c", HELD, str(tmp_path / "p")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        number = holder.stdout.readline().strip()
+        with pytest.raises(RecipeError, match=f"being written by .* process {number}"):
+            write_pool(tmp_path / "p", DOCUMENTS, vocab_size=10)
+        holder.kill()
+    assert bodies(write_pool(tmp_path / "p", DOCUMENTS, vocab_size=10)) == DOCUMENTS
+    assert files_of(tmp_path) == ["p"]
+
+
+def test_rows_are_found_over_many_row_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr("recipe.pools.table.ROW_GROUP", 4)
+    ids = [f"d{k}" if k % 3 else k for k in range(50)]
+    groups = [k // 5 for k in range(50)]
+    pool = write_pool(
+        tmp_path / "p", [[k] for k in range(50)], vocab_size=50, ids=ids, groups=groups, part_tokens=7
+    )
+    asked = [49, 0, 13, 13, 31, 4]
+    assert pool.ids(asked) == [ids[k] for k in asked]
+    assert [(row.document, row.id, row.group, row.tokens) for row in pool.rows(asked)] == [
+        (k, ids[k], groups[k], 1) for k in asked
+    ]
+    assert [pool.find(key) for key in ids] == list(range(50))
+    assert pool.units.tolist() == list(range(0, 51, 5))
+    assert pool.verify(full=True) == []
+
+
+def test_Z01_a_document_costs_less_than_forty_bytes_beside_its_tokens(tmp_path):
+    count = 30_000
+    tags = [{"lang": "en", "licence": "mit"}] * count
+    ids = [f"repository/file_{k}.py" for k in range(count)]
+    write_pool(tmp_path / "p", [[k % 7] for k in range(count)], vocab_size=10, ids=ids, tags=tags)
+    beside = sum(
+        path.stat().st_size for path in (tmp_path / "p").iterdir() if not path.name.startswith("part-")
+    )
+    assert beside <= 40 * count
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RecipeError, match=r"Not a directory|File exists"):
+        write_pool(tmp_path / "file" / "p", [[1]], vocab_size=10)
