@@ -16,32 +16,28 @@ _ABSENT = "(nothing)"
 def fingerprint(recipe: Recipe) -> str:
     """Content hash of a recipe: 64 hex digits of BLAKE2b.
 
-    Where pools lie and what the recipe is called do not count; the order of pools and stages does.
+    Where pools lie and what the recipe is called do not count; the order of pools and stages does. Values
+    equal to their defaults are left out, so that a later version with more keys gives the same hash.
     """
-    plain = recipe_to_plain(recipe)
+    plain = recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     for key in ("name", "pools_root"):
         plain.pop(key, None)
     for pool in plain["pools"].values():
         pool.pop("path", None)
-    text = json.dumps(_ordered(plain), separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(_in_order(plain), separators=(",", ":"), ensure_ascii=False)
     return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 
 
-def _ordered(value: Any) -> Any:
-    """Mappings as lists of pairs: their order counts where names are free, and is sorted elsewhere."""
-    if not isinstance(value, Mapping):
-        return value
-    pairs = {
-        key: [[name, _ordered(part)] for name, part in below.items()]
-        if key in ("pools", "stages") and _is_named(below)
-        else _ordered(below)
-        for key, below in value.items()
-    }
-    return [[key, pairs[key]] for key in sorted(pairs)]
+def _in_order(plain: Mapping[str, Any]) -> list[Any]:
+    """Mappings as lists of pairs: pools and stages in their order, everything else sorted."""
+    whole = {**plain, "pools": list(plain["pools"].items()), "stages": list(plain["stages"].items())}
+    return [[key, _sorted(whole[key])] for key in sorted(whole)]
 
 
-def _is_named(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(part, Mapping) for part in value.values())
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return [[key, _sorted(value[key])] for key in sorted(value)]
+    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def difference(old: Recipe, new: Recipe) -> list[str]:

@@ -144,6 +144,6 @@ def _omegaconf_error(error: OmegaConfBaseException, title: str) -> RecipeError:
     if "mandatory" in lines[0].lower():
         fix = f"give it a value: {key}=…"
     elif "merge" in lines[0].lower():
-        fix = "write a mapping where the configs of the defaults list have one, and a list where they have a list"
+        fix = "write a mapping where the configs of the defaults list have one"
     fault = Fault((key,), lines[0], "a value that can be resolved", fix)
     return RecipeError(title, [fault.problem()])

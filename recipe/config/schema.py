@@ -40,14 +40,11 @@ def recipe_schema() -> dict[str, Any]:
     required = schema.pop("required")
     schema["anyOf"] = [{"required": required}, {"required": ["defaults"]}]
     schema["$defs"]["GroupConfig"] = _with_list(schema["$defs"]["GroupConfig"])
-    schema["$defs"]["TokenizerConfig"] = _or_text(schema["$defs"]["TokenizerConfig"])
+    for name in ("TokenizerConfig", "SinkConfig"):
+        schema["$defs"][name] = {"anyOf": [{"type": "string"}, schema["$defs"][name]]}
     schema.update(title="recipe", description=Recipe.__doc__)
     return {"$schema": _DIALECT, **schema}
 
 
 def _with_list(group: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, group]}
-
-
-def _or_text(tokenizer: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [{"type": "string"}, tokenizer]}

@@ -205,7 +205,7 @@ class FileSource(FolderSource):
 
 
 def _absolute(defaults: Any, title: str) -> Any:
-    """A defaults list that means the same everywhere: groups from the top, the file itself last unless it says."""
+    """A defaults list that means the same everywhere: groups from the top, the file itself last."""
     if not isinstance(defaults, list):
         fix = "write defaults: [demo]"
         raise RecipeError.single(title, "defaults", given=defaults, expected="a list of configs", fix=fix)
@@ -214,7 +214,7 @@ def _absolute(defaults: Any, title: str) -> Any:
 
 
 def _from_top(entry: Any) -> Any:
-    """One entry of a defaults list; a bare word is another recipe, ``tokenizer: bytes`` a choice of a group."""
+    """An entry of a defaults list; a bare word is another recipe, ``tokenizer: bytes`` a choice in a group."""
     if isinstance(entry, str) and entry != "_self_" and not entry.startswith("/"):
         return f"/{entry}" if entry.partition("/")[0] in GROUPS else f"/recipe/{entry}"
     if isinstance(entry, dict):

@@ -23,27 +23,23 @@ SMALL = {
         }
     },
 }
-REMOVED = object()
 
 
-def changed(changes: Mapping[str, Any] = {}, base: Mapping[str, Any] = SMALL) -> dict[str, Any]:
-    """The small recipe with values set at dotted keys, or removed."""
-    data: Any = copy.deepcopy(dict(base))
-    for key, value in changes.items():
+def changed(changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The small recipe with values set at dotted keys."""
+    data: Any = copy.deepcopy(SMALL)
+    for key, value in (changes or {}).items():
         *above, last = key.split(".")
         holder = data
         for name in above:
             holder = holder.setdefault(name, {})
-        if value is REMOVED:
-            del holder[last]
-        else:
-            holder[last] = value
+        holder[last] = value
     return data
 
 
 @pytest.fixture
 def small() -> Callable[..., Recipe]:
-    def build(changes: Mapping[str, Any] = {}) -> Recipe:
+    def build(changes: Mapping[str, Any] | None = None) -> Recipe:
         return recipe_from_plain(changed(changes), source="small.yaml")
 
     return build
@@ -60,5 +56,6 @@ def problems() -> Callable[..., list[Problem]]:
 
 
 @pytest.fixture
-def removed() -> object:
-    return REMOVED
+def plain() -> Callable[..., dict[str, Any]]:
+    """The small recipe in plain values, changed at dotted keys."""
+    return changed

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables: a row is a line)
 """Every fault a recipe can have: one row each, with the place, what is expected, and the way out."""
 
 import math

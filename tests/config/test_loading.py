@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables: a row is a line)
 """Recipes from names, files and folders, with overrides."""
 
 from pathlib import Path

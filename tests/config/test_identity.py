@@ -1,0 +1,71 @@
+import pytest
+
+from recipe.config import difference, fingerprint
+
+PINNED = "3553182c196ccb9c60bb8ddccfba5ccfd86f15ae7714e16b3b1f826644eda97e"
+LONG = {"stages.long": {"like": "short", "context": 1024}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "other"},
+        {"pools_root": "/data"},
+        {"pools.web.path": "elsewhere"},
+        {"stages.short.tokens": "1_000_000"},
+        {"stages.short.packing": "best_fit"},
+        {"stages.short.quotas": {"web": "61.60%", "code": "rest"}},
+    ],
+)
+def test_names_places_and_spelling_are_no_part_of_the_identity(small, changes):
+    assert fingerprint(small(changes)) == fingerprint(small())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 2},
+        {"stages.short.tokens": "2M"},
+        {"stages.short.slicing.stride": 100},
+        {"stages.short.quotas": {"web": "61.7%", "code": "rest"}},
+        {"pools.web.max_epochs": 3},
+        {"pools": {"code": {"path": "pools/code"}, "web": {"path": "pools/web"}}},
+        LONG,
+        {"labels": "inputs"},
+    ],
+)
+def test_whatever_can_change_the_stream_changes_the_identity(small, changes):
+    assert fingerprint(small(changes)) != fingerprint(small())
+
+
+def test_the_order_of_stages_counts(small):
+    assert fingerprint(small(LONG)) != fingerprint(small({**LONG, "curriculum": ["long", "short"]}))
+
+
+def test_a_fingerprint_is_64_hex_digits_and_does_not_drift(small):
+    assert fingerprint(small()) == PINNED
+
+
+def test_a_difference_names_the_key_and_both_values(small):
+    changed = small(
+        {"seed": 2, "stages.short.quotas": {"web": "60%", "code": "40%"}, "pools.web.max_epochs": 3}
+    )
+    assert difference(small(), changed) == [
+        "seed: 1 → 2",
+        "stages.short.quotas.web: 61.6% → 60%",
+        "stages.short.quotas.code: 38.4% → 40%",
+        "pools.web.max_epochs: (nothing) → 3",
+    ]
+
+
+def test_equal_recipes_have_no_difference(small):
+    assert difference(small(), small()) == []
+
+
+def test_a_new_order_is_a_difference(small):
+    swapped = {"pools": {"code": {"path": "pools/code"}, "web": {"path": "pools/web"}}}
+    assert difference(small(), small(swapped)) == ["pools: order web, code → code, web"]
+
+
+def test_a_stage_that_is_gone_is_a_difference(small):
+    assert "stages.long.context: 1024 → (nothing)" in difference(small(LONG), small())

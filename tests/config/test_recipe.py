@@ -1,0 +1,210 @@
+# ruff: noqa: E501  (tables: a row is a line)
+"""What the rest of the program reads from a recipe."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from recipe.config import recipe_from_plain, recipe_to_plain
+
+QUOTAS = "stages.short.quotas"
+
+
+def test_shares_are_exact_in_the_order_of_the_pools(small):
+    shares = small({QUOTAS: {"code": "38.4%", "web": "rest"}}).shares("short")
+    assert shares == {"web": Fraction(77, 125), "code": Fraction(48, 125)}
+    assert list(shares) == ["web", "code"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {QUOTAS: {"web": "61.6%", "code": "38.4%"}},
+        {QUOTAS: {"web": "61.60 %", "code": "rest"}},
+        {QUOTAS: None, "stages.short.weights": {"web": 77, "code": 48}},
+        {QUOTAS: None, "stages.short.weights": {"web": 0.77, "code": "0.48"}},
+        {QUOTAS: None, "stages.short.weights": {"web": "77/125", "code": "48/125"}},
+        {QUOTAS: None, "stages.short.quotas_tokens": {"web": "616k", "code": "384k"}},
+        {QUOTAS: None, "stages.short.tokens": None, "stages.short.quotas_tokens": {"web": "616k", "code": "384k"}},
+        {QUOTAS: {"both": "100%"}, "groups.both": {"pools": ["web", "code"], "within": {"shares": {"web": 77, "code": 48}}}},
+        {QUOTAS: {"both": "100%"}, "groups.both": {"pools": ["web", "code"], "within": {"web": "61.6%", "code": "rest"}}},
+    ],
+)  # fmt: skip
+def test_every_form_of_shares_means_the_same(small, changes):
+    recipe = small(changes)
+    assert recipe.shares("short") == {"web": Fraction(77, 125), "code": Fraction(48, 125)}
+    assert recipe.stages["short"].tokens == 1_000_000
+
+
+def test_M06_ten_pools_of_a_tenth_are_accepted():
+    pools = {f"p{number}": {"path": "x"} for number in range(10)}
+    for form in ({"quotas": dict.fromkeys(pools, "10%")}, {"weights": dict.fromkeys(pools, 0.1)}):
+        stage = {"tokens": 1000, "context": 10, "batch": {"sequences": 1}, **form}
+        recipe = recipe_from_plain({"seed": 1, "pools": pools, "stages": {"s": stage}}, source="r.yaml")
+        assert set(recipe.shares("s").values()) == {Fraction(1, 10)}
+
+
+def test_M06_thirds_that_do_not_sum_are_refused_not_normalised(problems):
+    found = problems({QUOTAS: {"web": "33.3%", "code": "66.6%"}})
+    assert "sum 99.9%" in str(found[0].given)
+
+
+def test_M07_one_percent_sign_is_all_of_a_pool(small):
+    recipe = small({"pools": {"web": {"path": "x"}}, QUOTAS: {"web": "100%"}})
+    assert recipe.shares("short") == {"web": 1}
+
+
+def test_a_group_without_explicit_shares_needs_settling(small):
+    recipe = small({"groups.both": ["web", "code"], QUOTAS: {"both": "100%"}})
+    assert not recipe.is_settled
+    with pytest.raises(ValueError, match="settle"):
+        recipe.shares("short")
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=6))
+def test_shares_sum_to_one(weights):
+    pools = {f"p{number}": {"path": "x"} for number in range(len(weights))}
+    stage = {
+        "tokens": 9,
+        "context": 3,
+        "batch": {"sequences": 1},
+        "weights": dict(zip(pools, weights, strict=True)),
+    }
+    recipe = recipe_from_plain({"seed": 1, "pools": pools, "stages": {"s": stage}}, source="r.yaml")
+    assert sum(recipe.shares("s").values()) == 1
+
+
+# --- rules
+
+
+def test_a_rule_has_every_default_filled_in(small):
+    rule = small().rule("short", "web")
+    assert (rule.context, rule.window, rule.stride, rule.min_tail) == (512, 512, 512, 128)
+    assert (rule.tail, rule.oversize, rule.overlap_labels) == ("keep", "split", False)
+    assert (rule.method, rule.attention, rule.positions, rule.cross_labels) == (
+        "best_fit",
+        "piece",
+        "restart",
+        False,
+    )
+    assert rule.labels == "shifted"
+
+
+def test_a_pool_slices_in_its_own_way_over_the_stage(small):
+    recipe = small(
+        {"stages.short.slicing": {"tail": "drop"}, "pools.code.slicing": {"window": 100, "oversize": "drop"}}
+    )
+    assert recipe.rule("short", "web").window == 512
+    rule = recipe.rule("short", "code")
+    assert (rule.window, rule.stride, rule.min_tail, rule.tail, rule.oversize) == (
+        100,
+        100,
+        25,
+        "drop",
+        "drop",
+    )
+
+
+def test_a_pool_without_a_share_may_slice_as_it_likes(small):
+    small({"pools.code.slicing": {"window": 9999}, QUOTAS: {"web": "100%", "code": "0%"}})
+
+
+def test_packing_by_name(small):
+    assert small({"stages.short.packing": "none"}).stages["short"].packing.method == "none"
+
+
+@pytest.mark.parametrize(
+    ("batch", "ramp"),
+    [
+        ({"sequences": 8}, ((0, 8),)),
+        ({"tokens": "4Ki"}, ((0, 8),)),
+        ({"ramp": {"0": 2, "100k": 4}}, ((0, 2), (100_000, 4))),
+        ({"ramp": {0: 2, 100_000: 4}}, ((0, 2), (100_000, 4))),
+    ],
+)
+def test_a_batch_is_sequences_by_position(small, batch, ramp):
+    assert small({"stages.short.batch": batch}).stages["short"].ramp == ramp
+
+
+# --- pools
+
+
+def test_pool_policies_fall_back_to_the_recipe(small):
+    recipe = small({"pools.web": {"path": "x", "max_epochs": 2, "on_exhausted": "stop"}, "max_epochs": 3})
+    assert (recipe.epochs_allowed("web"), recipe.epochs_allowed("code")) == (2, 3)
+    assert (recipe.exhaustion("web"), recipe.exhaustion("code")) == ("stop", "repeat")
+
+
+def test_pool_paths_start_at_the_root(small):
+    assert small().pool_path("web") == Path("pools/web")
+    assert small({"pools_root": "/data"}).pool_path("web") == Path("/data/pools/web")
+    assert small({"pools_root": "/data", "pools.web.path": "/else"}).pool_path("web") == Path("/else")
+
+
+def test_a_pool_to_plan_with_has_no_path(small):
+    with pytest.raises(ValueError, match="has no path"):
+        small({"pools.web": {"stock": "3080B"}}).pool_path("web")
+
+
+def test_S03_large_seeds_and_seed_zero_are_seeds(small):
+    for seed in (0, 4294967290, 2**63 - 1):
+        assert small({"seed": seed}).seed == seed
+
+
+def test_F1_a_context_up_to_the_position_table_is_fine(small):
+    assert small({"model": {"max_positions": 512}}).model.max_positions == 512
+
+
+def test_a_recipe_cannot_be_changed(small):
+    with pytest.raises(ValidationError):
+        small().seed = 2
+
+
+# --- plain form
+
+CHANGES = [
+    {},
+    {"groups.g": ["web"]},
+    {"groups.g": {"pools": ["web", "code"], "within": {"temperature": 0.3}}, QUOTAS: {"g": "100%"}},
+    {"groups.g": {"pools": ["web", "code"], "within": {"web": 1, "code": "2/3"}}, QUOTAS: {"g": "100%"}},
+    {QUOTAS: None, "stages.short.weights": {"web": "1/3", "code": 0.1}},
+    {QUOTAS: None, "stages.short.quotas_tokens": {"web": "616k", "code": "384k"}},
+    {"stages.short.batch": {"ramp": {"0": 4, "10k": 8}}},
+    {"stages.short.batch": {"tokens": 4096}, "stages.short.tokens": None, "stages.short.until": "2M"},
+    {"pools.web.slicing": {"window": 100}, "stages.short.packing": "none", "sink": "parquet", "tokenizer": "bytes"},
+    {"pools.web": {"path": "x", "stock": "1B", "block_units": "auto", "eos": 0, "bos": 1}},
+    {"stages.long": {"like": "short", "context": 1024}, "curriculum": ["long", "short"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_the_plain_form_reads_back_equal(small, changes):
+    recipe = small(changes)
+    plain = recipe_to_plain(recipe)
+    assert recipe_from_plain(plain, source="plain") == recipe
+    assert recipe_to_plain(recipe_from_plain(plain, source="plain")) == plain
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_the_plain_form_survives_json_and_yaml(small, changes):
+    import json
+
+    import yaml
+
+    from recipe.config import parse_yaml
+
+    plain = recipe_to_plain(small(changes))
+    assert json.loads(json.dumps(plain)) == plain
+    text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    assert parse_yaml(text, "stored.yaml") == plain == yaml.safe_load(text)
+
+
+def test_the_plain_form_keeps_the_order(small):
+    pools = {name: {"path": name} for name in ("z", "a", "no", "1e5")}
+    quotas = {"a": "1%", "z": "rest", "1e5": "2%", "no": "3%"}
+    plain = recipe_to_plain(small({"pools": pools, QUOTAS: quotas}))
+    assert list(plain["pools"]) == ["z", "a", "no", "1e5"]
