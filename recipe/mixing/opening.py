@@ -44,8 +44,8 @@ def pool_problems(recipe: Recipe, opened: Mapping[str, Pool]) -> list[Problem]:
     problems: list[Problem] = []
     limit = recipe.model.vocab_size if recipe.model is not None else None
     if limit is not None:
-        for name, pool in opened.items():
-            problems += [replace(p, where=f"pools.{name}: {p.where}") for p in pool.check_ids(limit)]
+        for pool in opened.values():
+            problems += pool.check_ids(limit)
     by_tokenizer: dict[str, list[str]] = {}
     for name, pool in opened.items():
         if pool.card.tokenizer is not None:

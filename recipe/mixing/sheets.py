@@ -55,7 +55,7 @@ class Library:
             )
             for rule in rules
         ]
-        marks = [[-1 if mark is None else mark for mark in (p.card.bos, p.card.eos)] for p in self._pools]
+        marks = [[-1 if mark is None else mark for mark in (p.bos, p.eos)] for p in self._pools]
         return Sources(self.address, self.width, np.array(marks, np.int64), np.array(flags, np.bool_))
 
     def sheet(self, walked: Walked) -> Sheet:
