@@ -78,7 +78,7 @@ VERBS: dict[str, Verb] = {
     ),
     "new": Verb(
         "write a commented recipe from a folder of pools, or from a Megatron blend",
-        ("recipe new --pools pools -o my.yaml", "recipe new --megatron-blend blend.txt -o my.yaml"),
+        ("recipe new pools -o my.yaml", "recipe new --megatron-blend blend.txt -o my.yaml"),
         "recipe.cli.new",
     ),
     "prepare": Verb(

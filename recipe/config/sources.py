@@ -214,7 +214,7 @@ def _absolute(defaults: Any, title: str) -> Any:
 
 
 def _from_top(entry: Any) -> Any:
-    """An entry of a defaults list; a bare word is another recipe, ``tokenizer: bytes`` a choice in a group."""
+    """An entry of a defaults list; a word is another recipe, ``tokenizer: bytes`` a choice in a group."""
     if isinstance(entry, str) and entry != "_self_" and not entry.startswith("/"):
         return f"/{entry}" if entry.partition("/")[0] in GROUPS else f"/recipe/{entry}"
     if isinstance(entry, dict):

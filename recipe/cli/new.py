@@ -1,0 +1,183 @@
+"""``recipe new``: a commented recipe from the pools in a folder, or from a Megatron blend."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from recipe.cli.output import say
+from recipe.config.blend import names_of, read_blend
+from recipe.config.draft import Draft, DraftPool, blend_notes, blend_shares, draft_text, natural_quotas
+from recipe.errors import RecipeError
+from recipe.maths.amounts import parse_amount
+from recipe.maths.shares import parse_weight
+from recipe.pools import Pool, open_pool
+
+_UNKNOWN_LENGTH = 10**9
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare where the pools or the blend are, and where the recipe goes."""
+    parser.add_argument(
+        "pools", nargs="?", type=Path, metavar="POOLS", help="a folder of pools (default: pools)"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the recipe here; default: print it"
+    )
+    parser.add_argument("--yes", action="store_true", help="replace the output file if there is one")
+    blend = parser.add_argument_group("from a Megatron blend")
+    blend.add_argument(
+        "--megatron-blend",
+        type=Path,
+        metavar="FILE",
+        help="weights and prefixes as after --data-path, or the JSON of --per-split-data-args-path",
+    )
+    blend.add_argument("--split", metavar="969,30,1", help="the --split of the Megatron run")
+    blend.add_argument("--seq-length", metavar="N", default="4096", help="its --seq-length (default: 4096)")
+    blend.add_argument("--global-batch-size", metavar="N", default="1024", help="its batch (default: 1024)")
+    blend.add_argument(
+        "--train-samples", metavar="N", help="its --train-samples, from which the length follows"
+    )
+    blend.add_argument("--eod", metavar="ID", help="token id that ends a document in the data sets")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Write the recipe; what changes in meaning goes to stderr as well."""
+    if args.megatron_blend is not None and args.pools is not None:
+        fix = "leave one of them out"
+        raise _fault("POOLS", f"{args.pools} and --megatron-blend", "pools or a blend", fix)
+    draft = (
+        _from_blend(args) if args.megatron_blend is not None else _from_folder(args.pools or Path("pools"))
+    )
+    text = draft_text(draft)
+    if args.megatron_blend is not None:
+        for note in draft.notes:
+            say(f"- {note}")
+    if args.output is None:
+        sys.stdout.write(text)
+        return 0
+    if args.output.exists() and not args.yes:
+        fix = "choose another name, or add --yes to replace it"
+        raise _fault("--output", args.output, "a file that is not there yet", fix)
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(text, encoding="utf-8")
+    say(f"wrote {args.output}; next: recipe plan {args.output}")
+    return 0
+
+
+def _fault(where: str, given: object, expected: str, fix: str) -> RecipeError:
+    return RecipeError.single("recipe new", where, given=str(given), expected=expected, fix=fix)
+
+
+def _from_blend(args: argparse.Namespace) -> Draft:
+    path: Path = args.megatron_blend
+    if not path.is_file():
+        raise _fault("--megatron-blend", path, "a file", "name the file that holds the blend")
+    blend = read_blend(path.read_text(encoding="utf-8"), str(path))
+    context, sequences = _amount(args, "seq_length"), _amount(args, "global_batch_size")
+    samples = _amount(args, "train_samples") if args.train_samples is not None else None
+    eos = _amount(args, "eod") if args.eod is not None else None
+    shares, groups = blend_shares(blend)
+    notes = blend_notes(blend, _split(args.split) if args.split is not None else None)
+    return Draft(
+        title=f"Made from the Megatron blend {path.name}. What means something else here:",
+        pools={name: DraftPool(path=prefix, eos=eos) for name, prefix in blend.prefixes.items()},
+        shares=shares,
+        groups=groups,
+        tokens=samples * context if samples is not None else _UNKNOWN_LENGTH,
+        context=context,
+        sequences=sequences,
+        length_note="--train-samples x --seq-length"
+        if samples
+        else "set it: a blend does not say how long a run is",
+        notes=notes,
+    )
+
+
+def _amount(args: argparse.Namespace, name: str) -> int:
+    given, option = getattr(args, name), f"--{name.replace('_', '-')}"
+    try:
+        amount = parse_amount(given)
+    except ValueError as error:
+        raise _fault(option, given, "a whole number", str(error)) from None
+    if amount < 1 and name != "eod":
+        raise _fault(option, given, "1 or more", f"leave {option} out, or give the number of the run")
+    return amount
+
+
+def _split(text: str) -> list[Fraction]:
+    try:
+        parts = [parse_weight(part) for part in text.split(",")]
+        if min(parts) < 0 or not any(parts):
+            raise ValueError("a split needs a part above 0 and none below")
+    except ValueError as error:
+        raise _fault("--split", text, "numbers such as 969,30,1", str(error)) from None
+    return parts
+
+
+def _from_folder(folder: Path) -> Draft:
+    places = pool_places(folder)
+    if not places:
+        fix = "prepare one first: recipe prepare; or name the folder that holds your pools"
+        given = f"{folder} without pools" if folder.is_dir() else folder
+        raise _fault("POOLS", given, "a folder that holds pools, or Megatron .bin/.idx pairs", fix)
+    names = names_of([str(place) for place in places])
+    pools = {name: open_pool(place, name) for name, place in zip(names, places, strict=True)}
+    stock = {name: pool.stock for name, pool in pools.items()}
+    total = sum(stock.values())
+    if not total:
+        raise _fault(
+            "POOLS", f"{folder}: pools without tokens", "tokens in at least one pool", "prepare them again"
+        )
+    context, sequences = _shape(total)
+    return Draft(
+        title=f"Made from the pools in {folder}: one reading of everything, in proportion to stock.",
+        pools={
+            name: DraftPool(path=str(place), stock=stock[name])
+            for name, place in zip(names, places, strict=True)
+        },
+        shares=natural_quotas(stock),
+        tokens=max(total, context),
+        context=context,
+        sequences=sequences,
+        length_note="positions: all tokens once; with padding a little less",
+        vocab_size=_vocab_size(list(pools.values())),
+        notes=["Change what you like, then: recipe plan FILE, recipe run FILE"],
+    )
+
+
+def pool_places(folder: Path) -> list[Path]:
+    """The pools in a folder, in the order of their names: own folders, folders of pairs, single pairs."""
+    if not folder.is_dir():
+        return []
+    if (folder / "card.json").is_file():
+        return [folder]
+    children = sorted(
+        child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")
+    )
+    places = [child for child in children if (child / "card.json").is_file() or any(child.rglob("*.idx"))]
+    pairs = sorted(
+        file.with_suffix("") for file in folder.glob("*.idx") if file.with_suffix(".bin").is_file()
+    )
+    return places + pairs
+
+
+def _shape(total: int) -> tuple[int, int]:
+    """A context and a batch that give a small pool some steps and a large one large batches."""
+    context = next(
+        (size for size, least in ((4096, 10**9), (2048, 10**6), (512, 10**5)) if total >= least), 128
+    )
+    sequences = 1
+    while sequences < 1024 and 2 * sequences * context * 100 <= total:
+        sequences *= 2
+    return context, sequences
+
+
+def _vocab_size(pools: Sequence[Pool]) -> int | None:
+    """The vocabulary that fits all pools; None where a pool does not say."""
+    sizes = [pool.card.vocab_size for pool in pools]
+    known = [size for size in sizes if size is not None]
+    return max(known) if known and len(known) == len(sizes) else None
