@@ -40,9 +40,11 @@ def held(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
 
 
 def clear(folder: Path) -> None:
-    """Remove the files of a held folder, but for its lock."""
+    """Remove all that a held folder holds, but for its lock."""
     for path in folder.iterdir():
-        if path.name != LOCK_NAME:
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK_NAME:
             path.unlink()
 
 

@@ -105,7 +105,7 @@ class _Preparation:
     ) -> None:
         self.source, self.out, self.tokenizer, self.options, self.tell = source, out, tokenizer, options, tell
         self.settings = settings_of(tokenizer, options)
-        self.spill = out.with_name(out.name + ".spill")
+        self.spill = out.with_name(f".{out.name}.prepare")
 
     def run(self) -> Pool:
         """The pool: as it is, or made."""
@@ -114,6 +114,7 @@ class _Preparation:
         self.out.parent.mkdir(parents=True, exist_ok=True)
         with held(self.spill, lambda: self._say(f"waiting for another process that prepares {self.out}")):
             try:
+                self._restore()
                 with self._disk_errors():
                     pool = self._existing()  # it may have been made while this process waited
                     pool = self._second_pass(self._first_pass()) if pool is None else pool
@@ -130,7 +131,7 @@ class _Preparation:
         Raises:
             RecipeError: something else is there.
         """
-        if not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir())):
+        if not _is_used(self.out):
             return None
         record = _load(self.out / RECORD_NAME)
         if not (self.out / CARD_NAME).is_file():
@@ -191,7 +192,7 @@ class _Preparation:
             tally.add(Tally.from_plain(report["tally"]))
             refused += report["refused"]
         tally.check()
-        path = self.out.with_name(self.out.name + ".new") if self.out.exists() else self.out
+        path = self.spill / "new" if _is_used(self.out) else self.out
         if path != self.out and path.exists():
             shutil.rmtree(path)
         record = {
@@ -238,13 +239,17 @@ class _Preparation:
     def _replace(self, pool: Pool, path: Path) -> Pool:
         """Put the new pool in the place of the old one."""
         pool.close()
-        old = self.out.with_name(self.out.name + ".old")
-        if old.exists():
-            shutil.rmtree(old)
-        self.out.rename(old)
+        self.out.rename(self.spill / "old")
         path.rename(self.out)
-        shutil.rmtree(old)
         return open_pool(self.out, self.out.name)
+
+    def _restore(self) -> None:
+        """Put the old pool back where a replacement was cut between its two renames."""
+        old = self.spill / "old"
+        if old.exists() and not self.out.exists():
+            old.rename(self.out)
+        elif old.exists():
+            shutil.rmtree(old)
 
     def _say(self, text: str) -> None:
         self.tell(Progress(phase="note", text=text))
@@ -273,6 +278,11 @@ class _Preparation:
                 expected=f"about {needed:,} bytes, for tokens between the passes and for the pool",
                 fix="free space and run the same again, it goes on; or remove the folder to give up",
             ) from error
+
+
+def _is_used(path: Path) -> bool:
+    """Whether something is there; an empty folder is nothing."""
+    return path.exists() and not (path.is_dir() and not any(path.iterdir()))
 
 
 def _dropped(tally: Tally) -> dict[str, int]:

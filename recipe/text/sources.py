@@ -150,6 +150,11 @@ def _describe(
 ) -> SourceFile:
     state = path.stat()
     relative = path.relative_to(root)
+    try:
+        relative.as_posix().encode()
+    except UnicodeEncodeError:
+        fix = "rename the file, or leave it out with --exclude"
+        problems.append(Problem(repr(str(path)), "a name that is no text", "a name in UTF-8", fix))
     group = None
     if options.group_depth is not None and len(relative.parts) > 1:
         group = "/".join(relative.parts[:-1][: options.group_depth])

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import tracemalloc
 
 import pytest
@@ -209,6 +210,12 @@ def test_every_wrong_source_is_named_at_once(tmp_path):
     assert len(caught.value.problems) == 2
     with pytest.raises(RecipeError, match="--format jsonl"):
         list_sources([tmp_path / "a.json"], ReadOptions())
+
+
+def test_a_file_name_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("x")
+    with pytest.raises(RecipeError, match="a name in UTF-8"):
+        list_sources([tmp_path], ReadOptions())
 
 
 def test_a_file_named_twice_is_refused(tmp_path):
