@@ -46,7 +46,9 @@ def chunk_row(recipe: Recipe, layout: StageLayout, stretch: Stretch) -> Plain:
         "counted": sum(pool["spent"] for pool in pools.values()),
         "pools": pools,
         "groups": {
-            name: {kind: sum(pools[pool][kind] for pool in group.pools) for kind in ("planned", "owed", "spent")}
+            name: {
+                kind: sum(pools[pool][kind] for pool in group.pools) for kind in ("planned", "owed", "spent")
+            }
             for name, group in recipe.groups.items()
         },
         "snapshot": end.to_plain(),
@@ -75,7 +77,8 @@ def difference(before: PoolState, after: PoolState) -> Plain:
 def cumulative(names: Sequence[str], state: State) -> Plain:
     """By pool and kind, since the run's start."""
     return {
-        name: {kind: pool.counts[kind] for kind in COUNTS} for name, pool in zip(names, state.pools, strict=True)
+        name: {kind: pool.counts[kind] for kind in COUNTS}
+        for name, pool in zip(names, state.pools, strict=True)
     }
 
 

@@ -6,33 +6,24 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.audit.account import KINDS
 from recipe.audit.chain import read_text
-from recipe.audit.course import Course, Intent, Segment, drift_of
+from recipe.audit.course import Course, drift_of
 from recipe.audit.findings import Audit, Coverage, Finding, once
 from recipe.audit.holdings import Found, find_pools, verify_contents
+from recipe.audit.manifests import check_manifests
 from recipe.audit.reading import books_of
 from recipe.audit.recompute import Bench, Outcome, recompute
-from recipe.audit.record import check_identity, check_manifests, read_recipe
+from recipe.audit.record import check_identity, read_recipe
 from recipe.audit.replay import Ground
-from recipe.audit.sampling import chosen, slices
+from recipe.audit.sampling import Depth, chosen, slices
+from recipe.audit.segments import Segment
 from recipe.errors import RecipeError
 
 MOST_MANIFESTS = 400
 """Contents of more manifests than this are compared by sample, unless everything is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Depth:
-    """How much of a run is computed again."""
-
-    full: bool
-    sample: float | int | None
-    workers: int
-    seed: int
 
 
 def audit_run(  # noqa: PLR0913 - the options of the verb
@@ -70,7 +61,9 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
         raise ValueError(f"sample is {sample!r}; it is a share in 0..1 (float) or a number of rows (int)")
     folder = Path(path)
     _check_is_run(folder)
-    depth = Depth(full, sample, workers or os.cpu_count() or 1, secrets.randbits(32) if seed is None else seed)
+    depth = Depth(
+        full, sample, workers or os.cpu_count() or 1, secrets.randbits(32) if seed is None else seed
+    )
     return _audit(folder, depth, None if pools_root is None else Path(pools_root), progress)
 
 
@@ -91,7 +84,9 @@ def _audit(
 ) -> Audit:
     ledger = folder / "ledger.jsonl"
     if not ledger.is_file():
-        return _without_course(folder, [Finding("chain", "ledger.jsonl", "a file that can be read", "no file")])
+        return _without_course(
+            folder, [Finding("chain", "ledger.jsonl", "a file that can be read", "no file")]
+        )
     text, findings = read_text(ledger)
     first = text.entries[0] if text.entries else None
     created = text.row(first) if first is not None and first.computed is not None else {}
@@ -141,7 +136,12 @@ def _audit(
 def _without_course(folder: Path, findings: Sequence[Finding], rows: int = 0) -> Audit:
     """What can be said when the rows cannot be followed at all."""
     return Audit(
-        run=str(folder), findings=once(findings), tokens={}, drift={}, largest_drift={}, checked=Coverage(rows=rows)
+        run=str(folder),
+        findings=once(findings),
+        tokens={},
+        drift={},
+        largest_drift={},
+        checked=Coverage(rows=rows),
     )
 
 
@@ -199,7 +199,7 @@ def _of_rows(course: Course, outcome: Outcome) -> list[Finding]:
 
 
 def _tokens(course: Course) -> dict[str, dict[str, int]]:
-    last = course.last()
+    last = course.lineage.furthest()[1]
     if last is None:
         return {}
     return {

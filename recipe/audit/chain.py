@@ -70,7 +70,9 @@ def read_text(path: Path) -> tuple[Text, list[Finding]]:
             break
         entries.append(entry)
         if end == len(data):
-            findings.append(Finding("unfinished", entry.where, "a line end after the row", "the end of the file"))
+            findings.append(
+                Finding("unfinished", entry.where, "a line end after the row", "the end of the file")
+            )
     return Text(data, tuple(entries)), findings + list(_faults(entries))
 
 

@@ -49,13 +49,16 @@ class Coverage:
                 f"{len(self.replayed)} of {self.replayable} rows with a snapshot were computed again "
                 f"(sample, seed {self.sample_seed}: {numbers or 'none'}); full=True computes all"
             )
-        return [
+        lines = [
             f"{self.rows} rows: hashes, chain and sums of all; {chosen}",
-            f"{self.positions:,} positions computed again; {self.blocks} completed blocks added up from document lengths",
-            f"{self.manifests} manifests held against the ledger, in both directions; contents of {self.manifests_parsed}",
-            *([f"{self.unavailable} rows could not be computed again: their pools are not there"] * bool(self.unavailable)),
-            *(f"pool {name}: {how}" for name, how in self.pools.items()),
+            f"{self.positions:,} positions computed again; "
+            f"{self.blocks} completed blocks added up from document lengths",
+            f"{self.manifests} manifests held against the ledger, in both directions; "
+            f"contents of {self.manifests_parsed}",
         ]
+        if self.unavailable:
+            lines.append(f"{self.unavailable} rows could not be computed again: their pools are not there")
+        return lines + [f"pool {name}: {how}" for name, how in self.pools.items()]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

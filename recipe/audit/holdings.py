@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recipe.audit.account import Plain
 from recipe.audit.course import Course
-from recipe.audit.findings import Finding, shown
+from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.record import read_sealed
 from recipe.config import Recipe
 from recipe.errors import RecipeError
@@ -82,18 +82,17 @@ def _refused(name: str, error: RecipeError) -> list[Finding]:
 def _compared_with_record(course: Course, pool: Pool) -> list[Finding]:
     """The pool against what the ledger says of it."""
     held = course.holdings.get(pool.name, {})
-    known = {"fingerprint": pool.fingerprint}
-    if pool.fingerprint == held.get("fingerprint") and "changed" not in held:
-        known |= {
-            "tokenizer": pool.card.tokenizer,
-            "stock": pool.stock,
-            "documents": pool.num_documents,
-        }
-    return [
-        Finding("pools", f"pools.{pool.name}: {key} ({pool.path})", f"{held.get(key)}, as in the run's record", str(value))
-        for key, value in known.items()
-        if held.get(key) != value
-    ]
+    if pool.fingerprint != held.get("fingerprint"):
+        expected = f"{held.get('fingerprint')}, as in the run's record"
+        return [
+            Finding("pools", f"pools.{pool.name}: fingerprint of {pool.path}", expected, pool.fingerprint)
+        ]
+    first = course.created["pools"][pool.name]
+    if first.get("fingerprint") != pool.fingerprint:
+        return []
+    known = {"tokenizer": pool.card.tokenizer, "stock": pool.stock, "documents": pool.num_documents}
+    said = {key: first.get(key) for key in known}
+    return compared("pools", f"ledger.jsonl row 0: pools.{pool.name}", known, said)
 
 
 def verify_contents(found: Found, *, full: bool, seed: int) -> Found:

@@ -102,7 +102,9 @@ def open_block(book: Book, cursor: Cursor) -> OpenBlock:
     block = plan_block(book.pool, rule, book.place(cursor), cuts)
     totals = np.asarray(block.totals)
     if cursor.sequence >= len(totals):
-        raise Malformed("cursor", f"at most {len(totals) - 1} sequences of block {cursor.block}", cursor.sequence)
+        raise Malformed(
+            "cursor", f"at most {len(totals) - 1} sequences of block {cursor.block}", cursor.sequence
+        )
     return OpenBlock(totals, _counted(totals, book.counted, rule.context), block.dropped)
 
 
@@ -249,5 +251,3 @@ class Shelf:
         last = at.block + 1 == self.book.num_blocks
         self.cursor = Cursor(at.epoch + 1) if last else Cursor(at.epoch, at.block + 1)
         self.block = None
-
-

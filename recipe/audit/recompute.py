@@ -8,10 +8,12 @@ from fractions import Fraction
 
 from recipe.audit.account import Plain, Stretch, chunk_row, cumulative, difference
 from recipe.audit.chain import Text
-from recipe.audit.course import COMMON, Intent, Segment, Stop
+from recipe.audit.course import COMMON
 from recipe.audit.findings import Finding, compared, shown
+from recipe.audit.intent import Intent
 from recipe.audit.reading import OpenBlock
 from recipe.audit.replay import Ground, Replayed, entered, replay
+from recipe.audit.segments import Segment, Stop
 from recipe.audit.state import Cursor, Malformed, State
 from recipe.errors import RecipeError
 
@@ -74,9 +76,7 @@ def _start(bench: Bench, segment: Segment) -> State:
     return bench.intent.state(bench.text.row(segment.start).get("snapshot"))
 
 
-def _one(
-    bench: Bench, segment: Segment, start: State, cache: dict[tuple[str, Cursor], OpenBlock]
-) -> Outcome:
+def _one(bench: Bench, segment: Segment, start: State, cache: dict[tuple[str, Cursor], OpenBlock]) -> Outcome:
     """One segment from a start state; what cannot be computed is a finding, too."""
     outcome = Outcome(findings={stop.entry.line: [] for stop in segment.stops})
     layout = bench.ground.layouts[entered(bench.ground, start).stage]
@@ -86,7 +86,9 @@ def _one(
         states = {start.step: start, **dict(zip(steps, seen.states, strict=True))}
         for stop in segment.stops:
             if stop.step in states:
-                outcome.findings[stop.entry.line] = _held_against(bench, start, stop, states[stop.step], outcome)
+                outcome.findings[stop.entry.line] = _held_against(
+                    bench, start, stop, states[stop.step], outcome
+                )
     except (Malformed, RecipeError, ValueError, ArithmeticError, LookupError, AssertionError) as error:
         first = segment.stops[0].entry
         outcome.findings[first.line].append(_impossible(first.where, segment, error))
@@ -154,7 +156,9 @@ def _seen_on_the_way(bench: Bench, segment: Segment, seen: Replayed, outcome: Ou
     for pool in seen.outside:
         where = f"{last}: pool {bench.intent.names[pool]}"
         outcome.apart.append(
-            Finding("drift", where, "within the bound of its share at every sequence", str(seen.furthest[pool]))
+            Finding(
+                "drift", where, "within the bound of its share at every sequence", str(seen.furthest[pool])
+            )
         )
     outcome.blocks = seen.blocks
     stage = bench.ground.layouts[seen.stage].name

@@ -133,7 +133,9 @@ def _begin(ground: Ground, start: State, cache: dict[tuple[str, Cursor], OpenBlo
     contest = Contest(layout.parts, layout.context)
     for pool in start.left:
         if not contest.parts[pool] or len(contest.drawn) == 1:
-            raise Malformed("snapshot.left", "pools that had a share and left others behind", list(start.left))
+            raise Malformed(
+                "snapshot.left", "pools that had a share and left others behind", list(start.left)
+            )
         contest = contest.leave(pool)
     debts = [pool.debt for pool in start.pools]
     if sum(debts) or any(not contest.within_bound(debt) for debt in debts):
@@ -217,9 +219,7 @@ def _state(walk: _Walk, start: State, stop: int) -> State:
 
 
 def _result(walk: _Walk, states: list[State]) -> Replayed:
-    unequal = [
-        (pool, *block) for pool, shelf in enumerate(walk.shelves) for block in shelf.unequal
-    ]
+    unequal = [(pool, *block) for pool, shelf in enumerate(walk.shelves) for block in shelf.unequal]
     return Replayed(
         tuple(states),
         tuple(walk.furthest),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
-from recipe.audit.course import Segment
+from recipe.audit.segments import Segment
 
 SECONDS = 60
 POSITIONS_PER_SECOND = 400_000_000
@@ -15,8 +15,9 @@ OPENING = 64 << 20
 """Positions' worth of work to open the blocks that a row starts in, at most."""
 
 
-class Wish(Protocol):
-    """How much is to be computed again."""
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much of a run is computed again."""
 
     full: bool
     sample: float | int | None
@@ -24,24 +25,24 @@ class Wish(Protocol):
     seed: int
 
 
-def chosen(segments: Sequence[Segment], wish: Wish) -> list[Segment]:
+def chosen(segments: Sequence[Segment], depth: Depth) -> list[Segment]:
     """The segments to compute again, in order: all, or a seeded choice that always holds the last one."""
-    number = _wanted(segments, wish)
+    number = _wanted(segments, depth)
     if number >= len(segments):
         return list(segments)
-    draw = random.Random(f"audit {wish.seed}")
+    draw = random.Random(f"audit {depth.seed}")
     picks = {len(segments) - 1, *draw.sample(range(len(segments) - 1), number - 1)}
     return [segments[pick] for pick in sorted(picks)]
 
 
-def _wanted(segments: Sequence[Segment], wish: Wish) -> int:
-    if wish.full or not segments:
+def _wanted(segments: Sequence[Segment], depth: Depth) -> int:
+    if depth.full or not segments:
         return len(segments)
-    if isinstance(wish.sample, float):
-        return max(1, round(wish.sample * len(segments)))
-    if wish.sample is not None:
-        return min(wish.sample, len(segments))
-    most = SECONDS * POSITIONS_PER_SECOND * wish.workers
+    if isinstance(depth.sample, float):
+        return max(1, round(depth.sample * len(segments)))
+    if depth.sample is not None:
+        return min(depth.sample, len(segments))
+    most = SECONDS * POSITIONS_PER_SECOND * depth.workers
     total = sum(segment.positions for segment in segments)
     if total <= most:
         return len(segments)

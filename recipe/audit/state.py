@@ -19,6 +19,7 @@ class Malformed(Exception):  # noqa: N818 - caught inside the audit, becomes a f
     """A value that is not of the form it should have."""
 
     def __init__(self, field: str, expected: str, observed: object) -> None:
+        """``field`` is its key, dotted."""
         super().__init__(f"{field}: expected {expected}, observed {observed!r}")
         self.field = field
         self.expected = expected
@@ -122,7 +123,9 @@ def _read_pool(plain: object, where: str, num_stages: int) -> PoolState:
     epoch, block, stage, at = place
     if min(epoch, block, at) < 0 or max(place) > _LARGEST or not -1 <= stage < num_stages:
         raise Malformed(f"{where}.cursor", f"whole numbers >= 0, a stage of -1..{num_stages - 1}", place)
-    cuts = tuple(_read_cut(cut, f"{where}.cuts", num_stages) for cut in sequence(fields.get("cuts", []), where))
+    cuts = tuple(
+        _read_cut(cut, f"{where}.cuts", num_stages) for cut in sequence(fields.get("cuts", []), where)
+    )
     counts = {name: whole(fields.get(name), f"{where}.{name}") for name in COUNTS if name != "owed"}
     counts["owed"] = signed(fields.get("owed"), f"{where}.owed")
     dropped = mapping(fields.get("dropped", {}), f"{where}.dropped")

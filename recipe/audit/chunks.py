@@ -1,0 +1,100 @@
+"""A chunk row against the states that it lies between: place, sums, debts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from recipe.audit.account import difference
+from recipe.audit.chain import Entry
+from recipe.audit.findings import Finding, compared, shown
+from recipe.audit.intent import Intent
+from recipe.audit.lineage import Mark
+from recipe.audit.state import COUNTS, State
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A row, the state it starts from (in its stage) and the one it states."""
+
+    intent: Intent
+    entry: Entry
+    start: State
+    end: State
+    closed_early: bool = False
+    """New data was accepted right behind it."""
+
+    @property
+    def stop(self) -> int:
+        """The step at which the chunk must close."""
+        close = self.intent.layouts[self.start.stage].close_of(self.start.chunk)
+        return self.end.step if self.closed_early and self.start.step < self.end.step < close else close
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the row ends where it must: at the chunk's close, or where the run ended."""
+        ended = self.end.ended and self.start.step < self.end.step < self.stop
+        return self.end.step == self.stop or ended
+
+    def planned(self, before: Mark) -> tuple[int, int]:
+        """Positions of the stage that the row plans for: from, to."""
+        layout, chunk = self.intent.layouts[self.start.stage], self.start.chunk
+        begin = chunk * layout.chunk
+        if before.entry.kind == "data":
+            begin = before.planned_to if before.stage == self.start.stage else 0
+        if self.stop < layout.close_of(chunk):
+            return begin, min(max(begin, self.end.stage_positions), layout.length)
+        return begin, min((chunk + 1) * layout.chunk, layout.length)
+
+
+def place(between: Between) -> list[Finding]:
+    """What of a snapshot follows from its step alone."""
+    start, end = between.start, between.end
+    layout = between.intent.layouts[start.stage]
+    if not start.step <= end.step <= layout.stop_step:
+        where = f"{between.entry.where}: snapshot.step"
+        return [Finding("lineage", where, f"{start.step}..{layout.stop_step}", str(end.step))]
+    positions = layout.positions_at(end.step)
+    expected = {
+        "stage": start.stage,
+        "positions": positions,
+        "stage_positions": positions - layout.first_position,
+        "sequences": start.sequences + layout.sequences_between(start.step, end.step),
+    }
+    observed = {name: getattr(end, name) for name in expected}
+    return compared("sums", f"{between.entry.where}: snapshot", expected, observed)
+
+
+def sums(between: Between) -> Iterator[Finding]:
+    """Sums that hold in every row, by the differences of its two snapshots."""
+    where, names = between.entry.where, between.intent.names
+    pairs = zip(between.start.pools, between.end.pools, strict=True)
+    gained = dict(zip(names, (difference(a, b) for a, b in pairs), strict=True))
+    total = {kind: sum(pool[kind] for pool in gained.values()) for kind in ("owed", "spent", "sequences")}
+    if total["owed"] != total["spent"]:
+        yield Finding(
+            "sums", f"{where}: sum of owed", f"{total['spent']}, the sum of spent", str(total["owed"])
+        )
+    served = between.end.sequences - between.start.sequences
+    if total["sequences"] != served:
+        yield Finding("sums", f"{where}: sum of sequences", str(served), str(total["sequences"]))
+    context = between.intent.layouts[between.start.stage].context
+    for name, pool in gained.items():
+        held, positions = pool["body"] + pool["special"] + pool["padding"], pool["sequences"] * context
+        if held != positions:
+            expected = f"{positions}, the positions of {pool['sequences']} sequences"
+            yield Finding("sums", f"{where}: pools.{name}: body + special + padding", expected, str(held))
+        if any(pool[kind] < 0 for kind in COUNTS if kind != "owed") or pool["overlap"] > pool["body"]:
+            yield Finding("sums", f"{where}: pools.{name}", "counts that grow, overlap in body", shown(pool))
+
+
+def debts(intent: Intent, entry: Entry, end: State) -> Iterator[Finding]:
+    """Every pool is within the bound of its share at the end of a row."""
+    contest = intent.contest(end)
+    if not contest.drawn:
+        yield Finding("drift", f"{entry.where}: snapshot.left", "a pool that stays", shown(list(end.left)))
+        return
+    for name, pool in zip(intent.names, end.pools, strict=True):
+        if not contest.within_bound(pool.debt):
+            bound = f"at most {contest.slack // contest.scale} (in 1/{contest.whole} tokens)"
+            yield Finding("drift", f"{entry.where}: snapshot: debt of {name}", bound, str(pool.debt))

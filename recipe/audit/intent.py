@@ -1,0 +1,61 @@
+"""The recipe of a run, laid out: what rows are held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recipe.audit.layout import StageLayout, lay_out, stage_at
+from recipe.audit.schedule import Contest
+from recipe.audit.state import Malformed, State, read_state
+from recipe.config import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A settled recipe, its version, and its stages in steps."""
+
+    recipe: Recipe
+    version: int
+    layouts: tuple[StageLayout, ...]
+
+    @classmethod
+    def of(cls, recipe: Recipe, version: int) -> Intent:
+        """The intent of a settled recipe."""
+        return cls(recipe, version, lay_out(recipe))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the pools, in order."""
+        return tuple(self.recipe.pools)
+
+    def state(self, plain: object) -> State:
+        """A snapshot from its plain form.
+
+        Raises:
+            Malformed: it is none, or its step is no step of its stage.
+        """
+        state = read_state(plain, len(self.names), len(self.layouts))
+        last = self.layouts[state.stage].stop_step
+        if state.step > last:
+            raise Malformed("snapshot.step", f"at most {last}, the end of its stage", state.step)
+        return state
+
+    def enter(self, at: State) -> State:
+        """The state; at a stage's end, as the beginning of the next stage."""
+        return at.next_stage() if self.stage_of(at.step) == at.stage + 1 else at
+
+    def stage_of(self, step: int) -> int:
+        """Stage of a step; of the end of the run, the last one."""
+        return min(stage_at(self.layouts, step), len(self.layouts) - 1)
+
+    def positions_at(self, step: int) -> int:
+        """Positions of the run before a step."""
+        return self.layouts[self.stage_of(step)].positions_at(step)
+
+    def contest(self, at: State) -> Contest:
+        """The contest for the shares of the leg that a state is in."""
+        layout = self.layouts[at.stage]
+        contest = Contest(layout.parts, layout.context)
+        for pool in at.left:
+            contest = contest.leave(pool)
+        return contest

@@ -1,0 +1,33 @@
+"""Pieces of work: rows whose numbers can be computed again from one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recipe.audit.account import Plain
+from recipe.audit.chain import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A row whose numbers follow from the state at a step."""
+
+    entry: Entry
+    step: int
+    planned: tuple[int, int] = (0, 0)
+    """Of a chunk row: planned from, planned to."""
+    reached: Entry | None = None
+    """Of a rewind row: the row with the furthest snapshot that it discards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows that are computed again from one closing row; all their steps lie in one stage."""
+
+    start: Entry
+    stops: tuple[Stop, ...]
+    stage: int
+    positions: int
+    holdings: Mapping[str, Plain]
+    """The pools that were read."""
