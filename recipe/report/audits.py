@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group
 
 from recipe.report.figures import signed
 from recipe.report.tables import table
 
 
-def audit_tables(plain: Mapping[str, Any]) -> Iterator[Table]:
+def audit_tables(plain: Mapping[str, Any]) -> Iterator[Group]:
     """Tables of an audit's plain form: tokens by pool, drift by stage, then what is wrong."""
     kinds = ("body", "overlap", "special", "padding", "labels")
     yield table(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-_SCALES = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
-_PLAIN_BELOW = 100_000
+_SCALES = ((10**12, "T"), (10**9, "B"), (10**6, "M"))
+_PLAIN_BELOW = 10_000_000
 
 
 def amount(count: int) -> str:
-    """A number of tokens, four figures long where it is large.
+    """A number of tokens: exact below ten million, else four figures.
 
-    >>> [amount(n) for n in (0, 12_345, -250_000, 6_160_000_000, 10**13)]
-    ['0', '12,345', '-250k', '6.16B', '10T']
+    >>> [amount(n) for n in (0, -250_000, 12_345_678, 6_160_000_000, 10**13)]
+    ['0', '-250,000', '12.35M', '6.16B', '10T']
     """
     size = abs(count)
     if size < _PLAIN_BELOW:

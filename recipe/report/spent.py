@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group
 
 from recipe.config import Recipe
 from recipe.report.figures import amount, percent, ratio, readings, signed
@@ -43,6 +43,18 @@ def spent_by_stage(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Cou
     return stages
 
 
+def spent_to_plain(recipe: Recipe, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By stage and pool: the share as an exact fraction, and whole tokens promised and spent."""
+    return {
+        stage: {
+            pool: {"share": str(share), "owed": pools[pool]["owed"], "spent": pools[pool]["spent"]}
+            for pool, share in recipe.shares(stage).items()
+            if pool in pools
+        }
+        for stage, pools in spent_by_stage(rows).items()
+    }
+
+
 def bound(context: int, num_pools: int) -> int:
     """The most tokens that a pool can be away from its share at any moment of a stage.
 
@@ -54,7 +66,7 @@ def bound(context: int, num_pools: int) -> int:
 
 def spent_tables(
     recipe: Recipe, rows: Iterable[Mapping[str, Any]], stock: Mapping[str, int]
-) -> Iterator[Table]:
+) -> Iterator[Group]:
     """One table a stage, and one of the whole run."""
     stages = spent_by_stage(rows)
     for name, pools in stages.items():
@@ -62,7 +74,7 @@ def spent_tables(
     yield _run_table(recipe, stages, stock)
 
 
-def _stage_table(recipe: Recipe, name: str, pools: Mapping[str, Counts]) -> Table:
+def _stage_table(recipe: Recipe, name: str, pools: Mapping[str, Counts]) -> Group:
     shares = recipe.shares(name)
     context = recipe.stages[name].context
     drawn = [pool for pool in recipe.pools if shares[pool] > 0]
@@ -92,7 +104,7 @@ def _stage_table(recipe: Recipe, name: str, pools: Mapping[str, Counts]) -> Tabl
     )
 
 
-def _run_table(recipe: Recipe, stages: Mapping[str, Mapping[str, Counts]], stock: Mapping[str, int]) -> Table:
+def _run_table(recipe: Recipe, stages: Mapping[str, Mapping[str, Counts]], stock: Mapping[str, int]) -> Group:
     rows = []
     total: Counts = Counter()
     for pool in recipe.pools:

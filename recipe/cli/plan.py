@@ -1,0 +1,38 @@
+"""``recipe plan``: what a recipe will draw, before any step."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from recipe.cli.options import add_json, add_recipe_words, split_words
+from recipe.cli.output import print_json, print_tables, say
+from recipe.config import load_recipe
+from recipe.mixing.plan import make_plan
+from recipe.report.plans import plan_tables
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the recipe and how exact the answer is."""
+    add_recipe_words(parser)
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="walk the whole run over metadata instead of estimating from blocks",
+    )
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Plan; 1 when the plan cannot be carried out."""
+    source, overrides = split_words(args.words)
+    plan = make_plan(load_recipe(source, overrides, config_dir=args.config_dir), exact=args.exact)
+    if args.json:
+        print_json(plan.to_plain())
+    else:
+        print_tables(plan_tables(plan.to_plain()))
+    for warning in plan.warnings:
+        say(f"warning: {warning}", quiet=args.json)
+    for problem in plan.problems:
+        print(problem, file=sys.stderr)
+    return 1 if plan.problems else 0

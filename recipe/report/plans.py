@@ -1,0 +1,108 @@
+"""What a recipe will draw, for a person: one table a stage, one of the pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from rich.console import Group
+
+from recipe.report.figures import amount, percent, ratio, readings, signed
+from recipe.report.tables import table
+
+Plain = Mapping[str, Any]
+
+
+def plan_tables(plain: Plain) -> Iterator[Group]:
+    """Tables of a plan's plain form, the one that ``recipe plan --json`` prints."""
+    for name, stage in plain["stages"].items():
+        yield _stage_table(name, stage)
+        if stage["packing"]:
+            yield _packing_table(name, stage["packing"])
+    yield _pool_table(plain["pools"])
+
+
+def _stage_table(name: str, stage: Plain) -> Group:
+    """Pools that are drawn, then groups in brackets: a group's line repeats what its pools hold."""
+    allotment = stage["chunk_allotment"]
+    rows: list[tuple[str, ...]] = [
+        (
+            pool,
+            percent(Fraction(row["share"])),
+            f"{allotment[pool]:,}",
+            amount(row["tokens"]),
+            f"{row['sequences']:,}",
+            readings(row["epochs"]),
+            amount(row["overlap"]),
+            ratio(row["padding"], row["sequences"] * stage["context"]),
+            amount(sum(row["dropped"].values())),
+        )
+        for pool, row in stage["pools"].items()
+        if Fraction(row["share"]) > 0
+    ]
+    rows += [
+        (f"[{group}]", percent(Fraction(share)), *[""] * 7)
+        for group, share in stage["groups"].items()
+        if Fraction(share) > 0
+    ]
+    columns = (
+        "pool",
+        "share",
+        "of a chunk",
+        "tokens",
+        "sequences",
+        "epochs",
+        "overlap",
+        "padding",
+        "dropped",
+    )
+    return table(
+        f"stage {name}: {amount(stage['tokens'])} positions in {stage['steps']:,} steps, "
+        f"context {stage['context']:,}, chunk {amount(stage['chunk'])}",
+        columns,
+        rows,
+        total=(
+            "all",
+            "",
+            f"{sum(allotment.values()):,}",
+            amount(sum(row["tokens"] for row in stage["pools"].values())),
+            *[""] * 5,
+        ),
+    )
+
+
+def _packing_table(name: str, methods: Plain) -> Group:
+    return table(
+        f"stage {name}: packing, this method first",
+        ("method", "padding", "documents cut"),
+        (
+            (method, f"{row['padding']:.3%}", f"{row['cut_documents']:,.0f}")
+            for method, row in methods.items()
+        ),
+    )
+
+
+def _pool_table(pools: Plain) -> Group:
+    rows = []
+    for name, row in pools.items():
+        gap = row["gap_tokens"]
+        rows.append(
+            (
+                name,
+                amount(row["stock_tokens"]),
+                _known(row["declared_tokens"]),
+                _known(row["measured_tokens"]),
+                "–" if gap is None else signed(gap),
+                amount(row["tokens"]),
+                readings(row["epochs"]),
+                readings(row["max_epochs"]),
+                "never" if row["exhausted_at"] is None else f"at {amount(row['exhausted_at'])}",
+            )
+        )
+    columns = ("pool", "stock", "declared", "measured", "gap", "tokens", "epochs", "allowed", "runs out")
+    return table("pools over the whole run", columns, rows)
+
+
+def _known(tokens: int | None) -> str:
+    return "–" if tokens is None else amount(tokens)
