@@ -190,6 +190,8 @@ class Walker:
         for p, reading in enumerate(self._readings):
             block = reading.ready(self._at.stage) if self._race.parts[p] else None
             if block is None:
+                if self._counts[p] is not None:
+                    self._counts[p] = self._ready = None
                 continue
             totals = self._counts[p]
             if totals is None:
