@@ -58,6 +58,9 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     reading.add_argument("--format", choices=choices, default="auto", help="default: by the file's suffix")
     reading.add_argument("--text-key", default="text", metavar="KEY", help="'a.b' is b inside a")
     reading.add_argument("--id-key", metavar="KEY", help="default: 'id', or else file and line")
+    reading.add_argument(
+        "--place-ids", action="store_true", help="ids are file and line, whatever the records say"
+    )
     reading.add_argument("--group-key", metavar="KEY", help="documents of one group stay together")
     reading.add_argument(
         "--group-depth",
@@ -91,6 +94,7 @@ def execute(args: argparse.Namespace) -> int:
             format=args.format,
             text_key=args.text_key,
             id_key=args.id_key,
+            place_ids=args.place_ids,
             group_key=args.group_key,
             group_depth=args.group_depth,
             tag_keys=tuple(args.tag_key),
@@ -100,13 +104,15 @@ def execute(args: argparse.Namespace) -> int:
             max_line_bytes=args.max_line_bytes,
         ),
     )
-    with (
-        progress(quiet=args.json) as bars,
-        prepare_pool(
+    with progress(quiet=args.json) as bars:
+        pool = prepare_pool(
             args.sources, args.out, tokenizer, options, progress=_Watcher(bars, quiet=args.json)
-        ) as pool,
-    ):
-        print_json(_summary(pool)) if args.json else print_tables([_table(pool)])
+        )
+    with pool:
+        if args.json:
+            print_json(_summary(pool))
+        else:
+            print_tables([_table(pool)])
     return 0
 
 

@@ -137,6 +137,8 @@ def _text(record: Mapping[str, Any], options: ReadOptions) -> str:
 
 
 def _id(record: Mapping[str, Any], place: str, options: ReadOptions) -> str | int:
+    if options.place_ids:
+        return place
     value = _find(record, options.id_key or "id")
     if options.id_key is None and (value is _MISSING or value is None):
         return place

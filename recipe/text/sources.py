@@ -31,6 +31,8 @@ class ReadOptions:
     """Key of the text; ``a.b`` is a key of that name, or ``b`` inside ``a``."""
     id_key: str | None = None
     """Key of the id; None: ``id`` where the record has one, else its place."""
+    place_ids: bool = False
+    """Ids are places, whatever the records say: for records whose ids are not unique."""
     group_key: str | None = None
     tag_keys: tuple[str, ...] = ()
     group_depth: int | None = None
@@ -50,6 +52,11 @@ class ReadOptions:
             raise ValueError(f"on_bad is error, skip or replace, not {self.on_bad!r}")
         if self.format not in ("auto", "jsonl", "text"):
             raise ValueError(f"format is auto, jsonl or text, not {self.format!r}")
+        if self.place_ids and self.id_key is not None:
+            raise RecipeError.single(
+                "reading", "place_ids", given=f"with id_key {self.id_key!r}", expected="one of them",
+                fix="name the key of the ids, or take places for them",
+            )  # fmt: skip
         if self.max_line_bytes < 1:
             raise ValueError(f"max_line_bytes is at least 1, not {self.max_line_bytes}")
         if self.group_depth is not None and self.group_depth < 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,13 @@ from numpy.typing import NDArray
 from recipe.pools.workplace import sync, write_durably
 
 INDEX = np.dtype(
-    [("high", "<u8"), ("low", "<u8"), ("file", "<u4"), ("line", "<u8"), ("token", "<u8"), ("row", "<u8")]
+    [
+        *(("high", "<u8"), ("low", "<u8"), ("file", "<u4"), ("line", "<u8")),
+        *(("id", "<u8"), ("token", "<u8"), ("row", "<u8")),
+    ]
 )
-"""Key of the unit, place in the sources, first token and first byte of the row; a last entry ends them."""
+"""Key of the unit, place in the sources, hash of the document's id, first token and first byte of the row;
+a last entry ends the last document."""
 
 #: Tokens of a range, in bytes: the second pass touches about so much at a time.
 RANGE_BYTES = 64 << 20
@@ -52,6 +57,7 @@ def write_task(
         ("line", [entry.line for entry in entries]),
     ):
         index[name][:-1] = np.array(values, dtype=index.dtype[name])
+    index["id"][:-1] = [id_hash(entry.row[0]) for entry in entries]
     index["token"][1:] = np.cumsum([len(entry.tokens) for entry in entries], dtype=np.uint64)
     index["row"][1:] = np.cumsum([len(row) for row in rows], dtype=np.uint64)
     files = [_file(folder, number, ending) for ending in ("tokens", "rows", "npy")]
@@ -63,6 +69,27 @@ def write_task(
     for path in files:
         sync(path)
     write_durably(report_file(folder, number), json.dumps(report, ensure_ascii=False).encode())
+
+
+def id_hash(id: str | int) -> int:
+    """64 bits of a document's id."""
+    return int.from_bytes(blake2b(repr(id).encode(), digest_size=8).digest(), "little")
+
+
+def repeated_ids(folder: Path, num_tasks: int, most: int) -> list[tuple[str | int, str, str]]:
+    """(id, place, other place) of ids that several documents have; ``most`` of them at most."""
+    runs = [_Run.open(folder, number, np.dtype("<u2"), 0, 0) for number in range(num_tasks)]
+    hashes = np.sort(np.concatenate([*(run.index["id"][:-1] for run in runs), np.zeros(0, "<u8")]))
+    twice = hashes[1:][hashes[1:] == hashes[:-1]][: 4 * most]
+    places: dict[str | int, str] = {}
+    found: list[tuple[str | int, str, str]] = []
+    for run in runs if len(twice) else ():
+        for place in np.flatnonzero(np.isin(run.index["id"][:-1], twice)).tolist():
+            id, _, _, source = run.row(place)
+            if id in places:
+                found.append((id, places[id], source))
+            places.setdefault(id, source)
+    return found[:most]
 
 
 def report_file(folder: Path, number: int) -> Path:
@@ -146,14 +173,17 @@ class _Run:
 
     def entry(self, place: int) -> Entry:
         here, after = self.index[place], self.index[place + 1]
-        row = json.loads(self.rows[int(here["row"]) : int(after["row"])].tobytes())
         return Entry(
             key=(int(here["high"]), int(here["low"])),
             file=int(here["file"]),
             line=int(here["line"]),
             tokens=self.tokens[int(here["token"]) : int(after["token"])],
-            row=tuple(row),
+            row=self.row(place),
         )
+
+    def row(self, place: int) -> tuple[Any, ...]:
+        first, last = self.index["row"][place : place + 2].tolist()
+        return tuple(json.loads(self.rows[first:last].tobytes()))
 
 
 def _file(folder: Path, number: int, ending: str) -> Path:

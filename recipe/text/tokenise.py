@@ -11,21 +11,22 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from itertools import count
 from multiprocessing import connection
 from pathlib import Path
 
 import numpy as np
 
-from recipe.errors import RecipeError
+from recipe.errors import Problem, RecipeError
 from recipe.pools.settings import token_dtype
-from recipe.text.documents import Document, Refusal, Tally
+from recipe.text.documents import MAX_PROBLEMS, Document, Refusal, Tally
 from recipe.text.inputs import Batch, Input
 from recipe.text.preparation import Progress, Tell
 from recipe.text.readers import parse_batch
 from recipe.text.records import Raw
 from recipe.text.shuffle import unit_key
 from recipe.text.sources import ReadOptions, SourceFile
-from recipe.text.spill import Entry, report_file, write_task
+from recipe.text.spill import Entry, repeated_ids, report_file, write_task
 from recipe.text.tokenizers import ByteTokenizer, Tokenizer
 
 #: Characters that are encoded in one call.
@@ -33,6 +34,9 @@ ENCODE_CHARACTERS = 1 << 20
 #: Stored bytes below which other processes would start later than this one is done.
 SMALL_BYTES = 4 << 20
 SMALL_BYTES_OF_BYTES = 64 << 20
+
+
+PLACE_IDS = "--place-ids takes file and line for the id; --id-key names another key"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +109,29 @@ def tokenise(source: Input, work: Work, num_workers: int, tell: Tell) -> int:
     """Run every task that is not done yet; the number of tasks.
 
     Raises:
-        RecipeError: a bad record (``on_bad: error``), or a process that died.
+        RecipeError: a bad record (``on_bad: error``), ids that are not unique, or a process that died.
     """
+    num_tasks = _tokenise(source, work, num_workers, tell)
+    check_ids(work.folder, num_tasks)
+    return num_tasks
+
+
+def check_ids(folder: Path, num_tasks: int) -> None:
+    """Refuse ids that several documents of these tasks have.
+
+    Raises:
+        RecipeError: naming the first ones and both places.
+    """
+    found = repeated_ids(folder, num_tasks, MAX_PROBLEMS)
+    problems = [
+        Problem(two, f"id {id!r}, as {one}", "an id of its own for each document", PLACE_IDS)
+        for id, one, two in found
+    ]
+    if problems:
+        raise RecipeError("ids that several documents have", problems)
+
+
+def _tokenise(source: Input, work: Work, num_workers: int, tell: Tell) -> int:
     small = SMALL_BYTES_OF_BYTES if isinstance(work.tokenizer, ByteTokenizer) else SMALL_BYTES
     if num_workers == 1 or (source.total_bytes or 0) < small:
         return _run(source, work, lambda number, batch: work.do(number, batch), tell)
@@ -118,6 +143,9 @@ def _run(source: Input, work: Work, do: Callable[[int, Batch], None], tell: Tell
     for number, (batch, done) in enumerate(source.batches(), start=1):
         if not report_file(work.folder, number - 1).exists():
             do(number - 1, batch)
+        if number >= 8 and number & (number - 1) == 0:  # hours before the end, at little cost
+            done_tasks = (n for n in count() if not report_file(work.folder, n).exists())
+            check_ids(work.folder, next(done_tasks))
         tell(Progress(phase="read", done=done, total=source.total_bytes))
     return number
 

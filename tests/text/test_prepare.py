@@ -308,11 +308,31 @@ def test_N01_ids_above_16_bits_are_read_back(tmp_path):
     assert pool.tokens(0).tolist() == [70_000, 100_257, 119_546]
 
 
-def test_repeated_ids_are_an_error_that_leaves_no_pool(tmp_path):
-    write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": "a"}, {"id": 1, "text": "b"}])
-    with pytest.raises(RecipeError, match="id 1"):
-        prepare_pool([tmp_path / "a.jsonl"], tmp_path / "pool", BYTES)
+def test_repeated_ids_are_named_with_both_places_and_places_can_be_the_ids(tmp_path):
+    for part in range(2):
+        write_jsonl(tmp_path / "in" / f"{part}.jsonl", records(10)[4 * part :])
+    with pytest.raises(RecipeError) as caught:
+        prepare_pool([tmp_path / "in"], tmp_path / "pool", BYTES)
+    assert len(caught.value.problems) == 6
+    assert "id 4, as 0.jsonl:5" in str(caught.value) and "--place-ids" in str(caught.value)
     assert not (tmp_path / "pool").exists()
+    options = PrepareOptions(read=ReadOptions(place_ids=True))
+    pool = prepare_pool([tmp_path / "in"], tmp_path / "pool", BYTES, options)
+    assert pool.find("1.jsonl:6") >= 0
+
+
+def test_the_same_number_and_text_are_two_ids(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": "a"}, {"id": "1", "text": "b"}])
+    assert prepare_pool([tmp_path / "a.jsonl"], tmp_path / "pool", BYTES).num_documents == 2
+
+
+def test_repeated_ids_are_found_before_all_is_read(tmp_path):
+    write_jsonl(tmp_path / "in" / "0.jsonl", [{"id": 1, "text": "a"}, {"id": 1, "text": "b"}])
+    write_jsonl(tmp_path / "in" / "1.jsonl", [{"id": i, "text": "x" * 1_000_000} for i in range(2, 32)])
+    told = []
+    with pytest.raises(RecipeError, match="id 1"):
+        prepare_pool([tmp_path / "in"], tmp_path / "pool", BYTES, progress=told.append)
+    assert told[-1].done < told[-1].total * 0.6
 
 
 def test_documents_of_a_program_are_known_by_what_it_says_of_itself(tmp_path):
