@@ -237,13 +237,17 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
             last = stop == tokens[pieces.document[i]] and stop > start
             if seam and cross and not (inputs and flags & AHEAD):
                 out[q + 1, 3] += 1
+            if flags & AHEAD:
+                continue
+            if overlap_labels:
+                flags = flags & ~np.uint8(OLD_BOS | OLD_EOS)
             out[q + 1, 0] += stop - start
             out[q + 1, 1] += fresh - start
             out[q + 1, 2] += int(flags & HAS_BOS > 0) + int(flags & HAS_EOS > 0)
             out[q + 1, 3] += _labels(start, stop, start if overlap_labels else fresh, (flags, last, inputs))
             out[q + 1, 4] += int(fresh == 0 and stop > 0)
             if flags & HAS_EOS:
-                seam = overlap_labels or flags & OLD_EOS == 0
+                seam = flags & OLD_EOS == 0
             else:
                 seam = last and flags & ENDS == 0 and (overlap_labels or fresh < stop)
     return out

@@ -109,7 +109,8 @@ def _join(
             out.start[k] = runs[r, 1]
             out.stop[k] = runs[r, 1]
             out.fresh[k] = runs[r, 1]
-            out.flags[k] = AHEAD
+            begins = runs[r, 1] == 0 and documents.bos[runs[r, 0]]
+            out.flags[k] = AHEAD | HAS_BOS if begins else AHEAD
             rows[k] = row
             k += 1
     kept = Pieces(out.document[:k], out.start[:k], out.stop[:k], out.fresh[:k], out.flags[:k])
