@@ -2,8 +2,39 @@
 
 from __future__ import annotations
 
-from recipe.config import Recipe
+from recipe.cli.output import progress, say
+from recipe.config import Recipe, load_recipe
+from recipe.text.found import prepare_found
+from recipe.text.preparation import Progress
+
+DEMO = "demo"
 
 
 def prepare_missing(recipe: Recipe, source: str, *, quiet: bool) -> None:
-    """placeholder"""
+    """Make the demo's pools where they are missing; pools of any other recipe are never made up.
+
+    Only for the shipped name and the paths it names: a pool that somebody pointed elsewhere must be
+    there, and is asked for by name if it is not.
+    """
+    if source != DEMO:
+        return
+    shipped = load_recipe(DEMO)
+    missing = [name for name in recipe.pools if not recipe.pool_path(name).exists()]
+    if not missing or any(
+        name not in shipped.pools or recipe.pools[name].path != shipped.pools[name].path
+        for name in recipe.pools
+    ):
+        return
+    folder = recipe.pool_path(missing[0]).parent
+    say(f"{folder}: tokenising text found on this machine into pools, once", quiet=quiet)
+    with progress(quiet=quiet) as bars:
+        task = bars.add_task("preparing", total=len(recipe.pools), note="")
+
+        def tell(event: Progress) -> None:
+            bars.update(
+                task, completed=event.done, total=event.total, note=f"pool {event.text}" if event.text else ""
+            )
+
+        for pool in prepare_found(folder, progress=tell):
+            say(f"  {pool.name}: {pool.stock:,} tokens in {pool.num_documents:,} documents", quiet=quiet)
+            pool.close()

@@ -10,26 +10,27 @@ from rich.console import Group
 from recipe.report.figures import signed
 from recipe.report.tables import table
 
+KINDS = ("body", "overlap", "special", "padding", "labels")
+
 
 def audit_tables(plain: Mapping[str, Any]) -> Iterator[Group]:
-    """Tables of an audit's plain form: tokens by pool, drift by stage, then what is wrong."""
-    kinds = ("body", "overlap", "special", "padding", "labels")
+    """Tables of an audit's plain form: tokens by pool, then the largest drift by stage."""
     yield table(
-        "tokens recomputed",
-        ("pool", *kinds),
-        ((pool, *(f"{counts[kind]:,}" for kind in kinds)) for pool, counts in plain["tokens"].items()),
+        "tokens on record",
+        ("pool", *KINDS),
+        ((pool, *(f"{counts[kind]:,}" for kind in KINDS)) for pool, counts in plain["tokens"].items()),
     )
     for stage, drift in plain["drift"].items():
         yield table(
-            f"stage {stage}: tokens away from the share at its end",
-            ("pool", "difference"),
+            f"stage {stage}: spent less promised, where a row's end is furthest from it",
+            ("pool", "tokens"),
             ((pool, signed(tokens)) for pool, tokens in drift.items()),
         )
-    findings = plain["findings"]
-    if findings:
-        columns = ("check", "where", "expected", "observed")
-        yield table(
-            f"{len(findings)} finding{'s' if len(findings) > 1 else ''}",
-            columns,
-            ([str(finding[column]) for column in columns] for finding in findings),
-        )
+
+
+def finding_lines(plain: Mapping[str, Any]) -> Iterator[str]:
+    """Findings as text: what was checked and where, then both values whole, a line each."""
+    for finding in plain["findings"]:
+        yield f"{finding['check']}: {finding['where']}"
+        yield f"  expected  {finding['expected']}"
+        yield f"  observed  {finding['observed']}"
