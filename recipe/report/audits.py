@@ -14,18 +14,18 @@ KINDS = ("body", "overlap", "special", "padding", "labels")
 
 
 def audit_tables(plain: Mapping[str, Any]) -> Iterator[Group]:
-    """Tables of an audit's plain form: tokens by pool, then the largest drift by stage."""
+    """Tables of an audit's plain form: tokens by pool, then the largest drift by pool and stage."""
     yield table(
         "tokens on record",
         ("pool", *KINDS),
         ((pool, *(f"{counts[kind]:,}" for kind in KINDS)) for pool, counts in plain["tokens"].items()),
     )
-    for stage, drift in plain["drift"].items():
-        yield table(
-            f"stage {stage}: spent less promised, where a row's end is furthest from it",
-            ("pool", "tokens"),
-            ((pool, signed(tokens)) for pool, tokens in drift.items()),
-        )
+    drift = plain["drift"]
+    yield table(
+        "spent less promised, in tokens, at the row's end where it is largest",
+        ("pool", *(f"stage {stage}" for stage in drift)),
+        ((pool, *(signed(pools.get(pool, 0)) for pools in drift.values())) for pool in plain["tokens"]),
+    )
 
 
 def finding_lines(plain: Mapping[str, Any]) -> Iterator[str]:

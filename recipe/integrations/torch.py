@@ -1,0 +1,122 @@
+"""The stream as a map-style torch dataset: item ``step`` is this rank's rows of that step.
+
+The dataset holds no position that workers could disagree about: an item is a function of its
+step. The only thing that is counted is the step the *trainer* reached, in the trainer's process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset, Sampler
+
+from recipe.run.state import State, step_of, stream_from
+from recipe.run.stream import RunStream
+
+FORMAT = 1
+Item = dict[str, torch.Tensor]
+
+
+class StreamDataset(Dataset[Item]):
+    """Rows of one data-parallel rank, a step an item; safe to hand to any number of loader workers.
+
+    Use it with ``batch_size=None`` (an item is a batch already) and its own sampler::
+
+        dataset = StreamDataset(run.state(), dp_rank=rank, dp_size=world)
+        loader = DataLoader(dataset, batch_size=None, sampler=dataset.sampler(), num_workers=2)
+        for step, batch in dataset.follow(loader):
+            train(batch)
+            save(model, dataset.state_dict())
+    """
+
+    def __init__(
+        self,
+        state: bytes,
+        *,
+        dp_rank: int = 0,
+        dp_size: int = 1,
+        micro_batch: int | None = None,
+        pools_root: str | Path | None = None,
+    ) -> None:
+        """Open nothing yet; ``state`` is what ``run.state(step)`` gave, on this machine or another."""
+        self._state = state
+        self._deal = (dp_rank, dp_size, micro_batch)
+        self._pools_root = pools_root
+        self._opened: tuple[int, RunStream] | None = None
+        self.step = step_of(state)
+        """First step that the trainer has not taken."""
+
+    def __len__(self) -> int:
+        """Steps of the whole run, those taken included."""
+        return self._stream().num_steps
+
+    def __getitem__(self, step: int) -> Item:
+        """This rank's rows of a step, int64.
+
+        ``input_ids, labels, position_ids, segment_ids, attention_mask`` [rows, context], ``pool``
+        [rows] and ``step`` [].
+
+        Raises:
+            IndexError: the run has no such step.
+        """
+        if not 0 <= step < len(self):
+            raise IndexError(f"step {step} is outside 0..{len(self) - 1}")
+        batch = self._stream().batch(step, *self._deal)
+        item = {name: torch.from_numpy(np.asarray(array, dtype=np.int64)) for name, array in batch.items()}
+        item["step"] = torch.tensor(step)
+        return item
+
+    def sampler(self) -> Sampler[int]:
+        """The steps still to be taken, in order, from where the trainer stands when the loader starts."""
+        return _StepsLeft(self)
+
+    def follow(self, loader: Iterable[Item]) -> Iterator[tuple[int, Item]]:
+        """The loader's batches with their steps; a batch counts as taken once it is handed out.
+
+        So what ``state_dict`` says inside the loop is the step after the batch in hand, however far
+        the workers have read ahead.
+        """
+        for item in loader:
+            step = int(item["step"])
+            self.step = step + 1
+            yield step, item
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the trainer stands: goes into its checkpoint, and is enough to go on from."""
+        state = replace(State.from_bytes(self._state), snapshot=self._stream().snapshot(self.step))
+        return {"format": FORMAT, "step": self.step, "state": state.to_bytes()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Stand where ``state_dict`` was taken; the number of ranks and workers may differ."""
+        if state["format"] != FORMAT:
+            raise ValueError(f"state of format {state['format']}; this version reads format {FORMAT}")
+        self._state = state["state"]
+        self._opened = None
+        self.step = state["step"]
+
+    def _stream(self) -> RunStream:
+        """The stream of this process: a forked or spawned worker opens its own."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = (os.getpid(), stream_from(self._state, pools_root=self._pools_root))
+        return self._opened[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the open stream: what travels to a worker."""
+        return self.__dict__ | {"_opened": None}
+
+
+class _StepsLeft(Sampler[int]):
+    def __init__(self, dataset: StreamDataset) -> None:
+        self._dataset = dataset
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self._dataset.step, len(self._dataset)))
+
+    def __len__(self) -> int:
+        return len(self._dataset) - self._dataset.step

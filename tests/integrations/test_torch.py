@@ -1,0 +1,105 @@
+"""The torch dataset under the real DataLoader: workers change nothing, the trainer's step counts."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from recipe.integrations.torch import StreamDataset
+from recipe.run.state import stream_from
+
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
+ARRAYS = ("input_ids", "labels", "position_ids", "segment_ids", "attention_mask", "pool")
+
+
+def load(dataset: StreamDataset, workers: int = 0, context: str | None = None, ahead: int = 2) -> DataLoader:
+    options = {"prefetch_factor": ahead, "multiprocessing_context": context} if workers else {}
+    return DataLoader(dataset, batch_size=None, sampler=dataset.sampler(), num_workers=workers, **options)
+
+
+def read(dataset: StreamDataset, workers: int = 0, context: str | None = None) -> list[tuple[int, list]]:
+    return [
+        (step, [batch[name].tolist() for name in ARRAYS])
+        for step, batch in dataset.follow(load(dataset, workers, context))
+    ]
+
+
+def test_items_are_the_rows_of_the_stream_as_int64(state):
+    dataset, stream = StreamDataset(state), stream_from(state)
+    assert len(dataset) == stream.num_steps == 24
+    for step in (0, 15, 16, 23):
+        batch, item = stream.batch(step), dataset[step]
+        assert set(item) == {*batch, "step"}
+        for name, array in batch.items():
+            assert item[name].dtype == torch.int64
+            assert np.array_equal(item[name].numpy(), array)
+
+
+@pytest.mark.parametrize(("workers", "context"), [(1, "fork"), (2, "fork"), (4, "fork"), (2, "spawn")])
+def test_F3_any_number_of_workers_gives_the_same_stream(state, workers, context):
+    assert read(StreamDataset(state), workers, context) == read(StreamDataset(state))
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_L06_ranks_together_hold_the_global_batch(state, size):
+    whole = StreamDataset(state)
+    ranks = [StreamDataset(state, dp_rank=rank, dp_size=size) for rank in range(size)]
+    for step in (0, 7, 20):
+        rows = torch.cat([rank[step]["input_ids"] for rank in ranks])
+        assert torch.equal(rows, whole[step]["input_ids"])
+
+
+@pytest.mark.parametrize(("workers", "ahead"), [(0, 1), (1, 1), (1, 8), (4, 2)])
+def test_R05_the_step_is_the_trainers_however_far_the_workers_read_ahead(state, workers, ahead):
+    """R05: saved right after step 10, the next batch is step 11."""
+    whole = read(StreamDataset(state))
+    dataset = StreamDataset(state)
+    for step, _ in dataset.follow(load(dataset, workers, "fork" if workers else None, ahead)):
+        if step == 10:
+            saved = dataset.state_dict()
+            break
+    resumed = StreamDataset(state)
+    resumed.load_state_dict(pickle.loads(pickle.dumps(saved)))
+    assert saved["step"] == resumed.step == 11
+    assert read(resumed, workers) == whole[11:]
+
+
+def test_F4_cut_at_every_step_and_cut_again(state):
+    whole = read(StreamDataset(state))
+    for first in range(0, 24, 5):
+        dataset = StreamDataset(state)
+        dataset.step = first
+        again = StreamDataset(dataset.state_dict()["state"])
+        assert again.step == first
+        again.step = min(first + 3, 24)
+        last = StreamDataset(state)
+        last.load_state_dict(again.state_dict())
+        assert read(last) == whole[min(first + 3, 24) :]
+
+
+@pytest.mark.parametrize("workers", [0, 2, 4])
+def test_Q01_Q04_a_stage_switch_happens_at_its_step_in_every_worker(state, workers):
+    """Q01, Q04: all of one pool before the switch, all of the other from it on."""
+    dataset = StreamDataset(state)
+    for step, batch in dataset.follow(load(dataset, workers, "fork" if workers else None)):
+        assert set(batch["pool"].tolist()) == ({0} if step < 16 else {1})
+        assert batch["input_ids"].shape == (4, 32 if step < 16 else 64)
+
+
+def test_a_step_outside_the_run_is_an_index_error(state):
+    dataset = StreamDataset(state)
+    for step in (-1, 24):
+        with pytest.raises(IndexError, match=f"step {step} is outside"):
+            dataset[step]
+
+
+def test_a_finished_run_has_no_steps_left(state):
+    dataset = StreamDataset(state)
+    dataset.step = 24
+    assert len(dataset.sampler()) == 0
+    assert read(dataset) == []
+    assert StreamDataset(dataset.state_dict()["state"]).step == 24
