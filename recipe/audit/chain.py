@@ -18,10 +18,10 @@ from recipe.audit.findings import Finding, shown
 from recipe.run.canonical import canonical, digest
 
 NAME = "ledger.jsonl"
-_HASH = re.compile(rb',"hash":"([0-9a-f]{64})"')
-_PREVIOUS = re.compile(rb'[,{]"previous":(?:"([0-9a-f]{64})"|null)')
-_NUMBER = re.compile(rb'[,{]"row":(\d{1,18})[,}]')
-_KIND = re.compile(rb'[,{]"kind":"([a-z_]{1,40})"')
+_HASH = re.compile(rb'"hash":"([0-9a-f]{64})"')
+_PREVIOUS = re.compile(rb'"previous":(?:"([0-9a-f]{64})"|null)[,}]')
+_NUMBER = re.compile(rb'"row":(\d{1,18})[,}]')
+_KIND = re.compile(rb'"kind":"([a-z_]{1,40})"[,}]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +104,30 @@ def _unfinished(path: Path, line: int, text: bytes) -> Finding:
 
 def _entry(line: int, offset: int, text: bytes) -> Entry:
     """A line, read by its text where that is unambiguous, else as JSON."""
-    head = [pattern.findall(text) for pattern in (_PREVIOUS, _NUMBER, _KIND)]
-    if all(len(found) == 1 for found in head) and (seal := _seal(text)) is not None:
-        previous, number, kind = (found[0].decode() for found in head)
-        return Entry(line, offset, len(text), int(number), previous or None, seal, seal, kind)
+    previous, number, kind = (
+        _only(text, key, pattern)
+        for key, pattern in ((b'"previous":', _PREVIOUS), (b'"row":', _NUMBER), (b'"kind":', _KIND))
+    )
+    if previous and number and kind and (seal := _seal(text)) is not None:
+        before = previous[1].decode() if previous[1] else None
+        return Entry(line, offset, len(text), int(number[1]), before, seal, seal, kind[1].decode())
     return _entry_of_value(line, offset, text)
+
+
+def _only(text: bytes, key: bytes, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
+    """The value of a key that occurs once in a JSON text; inside of texts quotes are escaped."""
+    at = text.find(key)
+    return None if at < 0 or text.find(key, at + 1) >= 0 else pattern.match(text, at)
 
 
 def _seal(text: bytes) -> str | None:
     """The hash in the text that is the hash of the text without it."""
-    for match in _HASH.finditer(text):
-        if digest(text[: match.start()] + text[match.end() :]) == match[1].decode():
+    at = text.find(b'"hash":')
+    while at > 0:
+        match = _HASH.match(text, at)
+        if match and digest(text[: at - 1] + text[match.end() :]) == match[1].decode():
             return match[1].decode()
+        at = text.find(b'"hash":', at + 1)
     return None
 
 

@@ -70,7 +70,7 @@ class Course:
                     kinds[entry.kind](entry, row)
             except Malformed as fault:
                 self._say(entry, "shape", fault.field, fault.expected, fault.observed)
-                if entry.kind in ("created", "chunk", "data"):
+                if entry.kind in ("chunk", "data"):
                     self._lose()
         self._end_segment()
 
@@ -88,7 +88,7 @@ class Course:
 
     def _snapshot(self, entry: Entry) -> State | None:
         try:
-            return self.intent.state(self.text.row(entry).get("snapshot"))
+            return self.intent.state_of(entry, self.text.row(entry))
         except Malformed:
             return None
 
@@ -97,11 +97,11 @@ class Course:
             self._say(entry, "lineage", "kind", "one row of this kind, the first", "created")
             return
         self.created = row
+        self.lineage.begin(entry, self.intent.start())
         pools = mapping(row.get("pools"), "pools")
         self.holdings = {name: dict(mapping(pools.get(name), f"pools.{name}")) for name in self.intent.names}
-        start = State(pools=tuple(PoolState() for _ in self.intent.names))
+        start = self.intent.start()
         self._compare(entry, "lineage", {"snapshot": start.to_plain()}, {"snapshot": row.get("snapshot")})
-        self.lineage.begin(entry, self.intent.state(row.get("snapshot")))
 
     def _chunk(self, entry: Entry, row: Plain) -> None:
         steps, end = sequence(row.get("steps"), "steps"), self.intent.state(row.get("snapshot"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from recipe.audit.chain import Entry
 from recipe.audit.layout import StageLayout, lay_out, stage_at
 from recipe.audit.schedule import Contest
-from recipe.audit.state import Malformed, State, read_state
+from recipe.audit.state import Malformed, PoolState, State, read_state
 from recipe.config import Recipe
 
 
@@ -28,6 +31,10 @@ class Intent:
         """Names of the pools, in order."""
         return tuple(self.recipe.pools)
 
+    def start(self) -> State:
+        """The state before the first step."""
+        return State(pools=tuple(PoolState() for _ in self.names))
+
     def state(self, plain: object) -> State:
         """A snapshot from its plain form.
 
@@ -39,6 +46,14 @@ class Intent:
         if state.step > last:
             raise Malformed("snapshot.step", f"at most {last}, the end of its stage", state.step)
         return state
+
+    def state_of(self, entry: Entry, row: Mapping[str, Any]) -> State:
+        """The snapshot that a row holds; the first row's is known beforehand.
+
+        Raises:
+            Malformed: as :meth:`state`.
+        """
+        return self.start() if entry.kind == "created" else self.state(row.get("snapshot"))
 
     def enter(self, at: State) -> State:
         """The state; at a stage's end, as the beginning of the next stage."""

@@ -73,7 +73,7 @@ def recompute(bench: Bench, segments: Sequence[Segment]) -> Outcome:
 
 
 def _start(bench: Bench, segment: Segment) -> State:
-    return bench.intent.state(bench.text.row(segment.start).get("snapshot"))
+    return bench.intent.state_of(segment.start, bench.text.row(segment.start))
 
 
 def _one(bench: Bench, segment: Segment, start: State, cache: dict[tuple[str, Cursor], OpenBlock]) -> Outcome:
@@ -112,7 +112,7 @@ def _held_against(bench: Bench, start: State, stop: Stop, state: State, outcome:
     if stop.entry.kind == "rewind":
         names = bench.intent.names
         assert stop.reached is not None
-        reached = bench.intent.state(bench.text.row(stop.reached)["snapshot"])
+        reached = bench.intent.state_of(stop.reached, bench.text.row(stop.reached))
         pairs = zip(names, state.pools, reached.pools, strict=True)
         expected: Plain = {"discarded": {name: difference(a, b) for name, a, b in pairs}}
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from recipe.audit.segments import Segment
 
 SECONDS = 60
-POSITIONS_PER_SECOND = 400_000_000
+POSITIONS_PER_SECOND = 500_000_000
 """A core computes about as many again."""
 OPENING = 64 << 20
 """Positions' worth of work to open the blocks that a row starts in, at most."""
