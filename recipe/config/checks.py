@@ -11,6 +11,7 @@ from recipe.config.model import ModelConfig, PoolConfig
 from recipe.config.problems import NOTHING, Fault, nearest
 from recipe.config.spans import Span, stage_span
 from recipe.config.stage import Stage
+from recipe.maths.shares import percent_text, weight_text
 
 _NAME = re.compile(r"[^\W.][\w-]*")
 
@@ -83,7 +84,7 @@ def _share_faults(
             known = [*pools, *groups]
             expected = f"a pool or group of the recipe: {', '.join(known)}"
             fix = nearest(name, known, f"add the pool under 'pools', or remove {name} here")
-            found.append(Fault((form, name), _as_given(given), expected, fix))
+            found.append(Fault((form, name), _as_given(given, form), expected, fix))
         group = groups.get(name)
         for pool in group.pools if group is not None else (name,):
             if pool in holders:
@@ -104,8 +105,10 @@ def _share_faults(
     return found
 
 
-def _as_given(share: object) -> object:
-    return f"{float(share):.6g} of the stage" if isinstance(share, Fraction) else share
+def _as_given(share: object, form: str) -> object:
+    if not isinstance(share, Fraction):
+        return share
+    return percent_text(share) if form == "quotas" else weight_text(share)
 
 
 def _pool_rule_faults(

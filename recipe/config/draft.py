@@ -179,8 +179,8 @@ def blend_notes(blend: Blend, split: Sequence[Fraction] | None) -> list[str]:
         "refused before the first step."
     )
     notes.append(
-        "Documents are isolated here (EOD recognised, not doubled; no attention, positions or labels across). "
-        "Megatron's default: packing: {method: concat, attention: sequence, positions: continue, "
+        "Documents are isolated here (EOD recognised, not doubled; no attention, positions or labels "
+        "across). Megatron's default: packing: {method: concat, attention: sequence, positions: continue, "
         "cross_labels: true}."
     )
     notes.append(

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from recipe.config.merging import STAGE_ALTERNATIVES, drop_alternatives
 from recipe.config.override_text import Change, read_override
-from recipe.config.problems import Fault, Place, Vocabulary, nearest
+from recipe.config.problems import Fault, Place, Vocabulary, nearest, shown
 
 _NAMED = ("pools", "groups", "stages")
 """Mappings whose keys are names of the recipe's own: a new one needs a ``+``."""
@@ -54,9 +54,32 @@ def _refused(data: dict[str, Any], change: Change, vocabulary: Vocabulary) -> Fa
     for depth in range(1, len(place) + 1):
         if not vocabulary.is_known(place[:depth]):
             return vocabulary.unknown_key(place[:depth], change.text)
+    if (blocked := _blocked(data, place)) is not None:
+        held, depth = blocked
+        fix = "set the whole value, or name a key or number that is there"
+        return Fault(place[:depth], change.text, f"a place inside {shown(held)}", fix)
     if change.kind == "add" and there is not missing and there is not None and not isinstance(there, Mapping):
         fix = f"write {change.text.lstrip('+')} to replace it"
         return Fault(place, change.text, f"a key the recipe does not have; it is {there}", fix)
+    return None
+
+
+def _blocked(data: Any, place: Place) -> tuple[Any, int] | None:
+    """The list that has no such entry, or the value in it that has no keys, and how deep it is."""
+    in_list = False
+    for depth, key in enumerate(place):
+        if isinstance(data, list):
+            if not key.isdecimal() or int(key) >= len(data):
+                return data, depth
+            data, in_list = data[int(key)], True
+        elif isinstance(data, Mapping):
+            data = data.get(key)
+        elif in_list:
+            return data, depth
+        else:
+            return None
+        if _is_short_group(place[: depth + 1], data):
+            return None
     return None
 
 
@@ -88,7 +111,7 @@ def _apply(data: dict[str, Any], change: Change) -> None:
     for depth, key in enumerate(above):
         holder = _step_into(holder, key, change.place[: depth + 1])
     if isinstance(holder, list):
-        index = int(last) if last.isdecimal() and int(last) < len(holder) else len(holder)
+        index = int(last)
         holder[index : index + 1] = [] if change.kind == "delete" else [change.value]
     elif change.kind == "delete":
         del holder[last]

@@ -319,6 +319,19 @@ def test_a_short_group_can_be_changed_in_its_parts(base, in_tmp):
     assert load_recipe("r.yaml", ["groups.g.within=even"]).groups["g"].within.kind == "even"
 
 
+@pytest.mark.parametrize(
+    "key", ["curriculum.2", "curriculum.x", "curriculum.0.x", "groups.g.pools.7", "groups.g.pools.0.x"]
+)
+def test_a_place_that_a_list_does_not_have_is_refused(base, in_tmp, key):
+    written(in_tmp / "r.yaml", BASE + "groups: {g: {pools: [web, code]}}\ncurriculum: [short, long]\n")
+    assert "a place inside" in problems("r.yaml", [f"{key}=web"])[0].expected
+
+
+def test_an_entry_of_a_list_can_be_changed_and_removed(in_tmp):
+    written(in_tmp / "r.yaml", BASE + "groups: {g: {pools: [web, code]}}\n")
+    assert load_recipe("r.yaml", ["groups.g.pools.1=web", "~groups.g.pools.0"]).groups["g"].pools == ("web",)
+
+
 def test_hydra_state_of_a_host_program_is_left_alone(base):
     from hydra.core.global_hydra import GlobalHydra
 
