@@ -103,8 +103,8 @@ class Reading:
         Raises:
             RecipeError: a whole epoch of the pool gives no sequence.
         """
-        for _ in range(self._num_blocks + 2):
-            self._cursor = self._settled(stage)
+        for _ in range(2 * self._num_blocks + 2):
+            self._cursor, self._block = self._settled(stage), None
             fresh = self._cursor.stage < 0
             if fresh and self._cursor.block == 0 and not may_turn(self):
                 return None
