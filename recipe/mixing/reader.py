@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from recipe.mixing.dealing import dealt_rows
@@ -13,6 +14,8 @@ from recipe.sequences.assembly import Buffers, Sheet, Sources, assemble, segment
 
 SPAN_SEQUENCES = 4096
 """Sequences planned at once."""
+
+_dealt_rows = lru_cache(maxsize=64)(dealt_rows)
 
 Batch = dict[str, Any]
 """Arrays by name, and numbers on request; see :meth:`recipe.mixing.stream.Stream.batch`."""
@@ -37,9 +40,13 @@ class Span(NamedTuple):
     sources: Sources
     context: int
 
+    def holds(self, step: int) -> bool:
+        """Whether the step is one of these."""
+        return 0 <= step - self.first_step < self.num_steps
+
     def rows(self, step: int, deal: Deal) -> Any:
         """int64[rows]: places in the sheet of a rank's rows in a step."""
-        dealt = dealt_rows(self.batch, deal.rank, deal.size, deal.micro_batch)
+        dealt = _dealt_rows(self.batch, deal.rank, deal.size, deal.micro_batch)
         return dealt + (step - self.first_step) * self.batch
 
 
@@ -62,12 +69,15 @@ class Reader:
         Raises:
             ValueError: the run has no such step.
         """
+        span = self._span
+        if span is not None and span.holds(step):
+            return span
         num_steps = self._ground.curriculum.num_steps
         if not 0 <= step < num_steps:
             raise ValueError(f"step {step} is outside 0..{num_steps - 1}")
         with self._lock:
             span = self._span
-            if span is None or not span.first_step <= step < span.first_step + span.num_steps:
+            if span is None or not span.holds(step):
                 span = self._span = self._plan(step)
             return span
 
@@ -96,12 +106,12 @@ class Reader:
         if span is None:
             return None
         rows = span.rows(step, deal)
-        out = self._buffers.take(len(rows), span.context)
+        page, arrays = self._buffers.take(len(rows), span.context)
         what = (span.sheet, rows, span.sources)
-        while (slot := assemble(what, self._library.widths, out)) >= 0:
+        while (slot := assemble(what, self._library.widths, page)) >= 0:
             self._library.open(slot)
-        batch: Batch = out._asdict()
+        batch: Batch = arrays._asdict()
         batch["pool"] = span.sheet.pool[rows]
         if deal.cu_seqlens:
-            batch["cu_seqlens"], batch["max_seqlen"] = segment_lengths(out.segment_ids)
+            batch["cu_seqlens"], batch["max_seqlen"] = segment_lengths(arrays.segment_ids)
         return batch

@@ -11,9 +11,20 @@ from recipe.config import Recipe
 from recipe.maths.kernels import kernel
 from recipe.mixing.walker import Walked
 from recipe.pools import Pool
-from recipe.sequences.assembly import TOKEN_TYPES, Sheet, Sources
+from recipe.sequences.assembly import (
+    BASE,
+    DOCUMENT,
+    FLAGS,
+    FRESH,
+    SLOT,
+    START,
+    STOP,
+    TOKEN_TYPES,
+    TOKENS,
+    Sheet,
+    Sources,
+)
 from recipe.sequences.blocks import Rows, measure
-from recipe.sequences.slicing import Pieces
 
 
 class Library:
@@ -26,9 +37,8 @@ class Library:
         self._first_slot = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         num_slots = int(self._first_slot[-1])
         self.address = np.zeros(num_slots, np.uint64)
-        widths = [TOKEN_TYPES.index(np.dtype(pool.token_dtype).name) for pool in pools]
-        self.width = np.array(widths, np.uint8)
-        self.widths = tuple(sorted(set(widths)))
+        self._width_of = [TOKEN_TYPES.index(np.dtype(pool.token_dtype).name) for pool in pools]
+        self.widths = tuple(sorted(set(self._width_of)))
         self._lock = threading.Lock()
         self._kept: list[NDArray[np.generic]] = []
 
@@ -45,6 +55,7 @@ class Library:
     def sources(self, recipe: Recipe, stage: str) -> Sources:
         """Addresses, marks and label rules of all pools in one stage."""
         rules = [recipe.rule(stage, pool.name) for pool in self._pools]
+        marks = [[-1 if mark is None else mark for mark in (p.bos, p.eos)] for p in self._pools]
         flags = [
             (
                 rule.overlap_labels,
@@ -55,21 +66,22 @@ class Library:
             )
             for rule in rules
         ]
-        marks = [[-1 if mark is None else mark for mark in (p.bos, p.eos)] for p in self._pools]
-        return Sources(self.address, self.width, np.array(marks, np.int64), np.array(flags, np.bool_))
+        columns = [np.array(self._width_of)[:, None], np.array(marks), np.array(flags)]
+        return Sources(self.address, np.concatenate(columns, axis=1, dtype=np.int64))
 
     def sheet(self, walked: Walked) -> Sheet:
         """The pieces of walked sequences, with where their documents lie."""
         sizes, pieces = _gather_pieces(walked)
         ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        tokens, slot, base = np.empty((3, len(pieces.document)), np.int64)
         pool_of_piece = np.repeat(walked.pools, sizes)
         for p, pool in enumerate(self._pools):
             here = np.flatnonzero(pool_of_piece == p)
             if len(here):
-                tokens[here], part, base[here] = _locate(pool, pieces.document[here])
-                slot[here] = part + self._first_slot[p]
-        return Sheet(ends, walked.pools, *pieces, tokens, slot, base)
+                tokens, part, base = _locate(pool, pieces[here, DOCUMENT])
+                pieces[here, TOKENS] = tokens
+                pieces[here, SLOT] = part + self._first_slot[p]
+                pieces[here, BASE] = base
+        return Sheet(ends, walked.pools, pieces)
 
 
 def _locate(pool: Pool, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
@@ -80,16 +92,15 @@ def _locate(pool: Pool, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64]
     return measured.tokens, part, base
 
 
-def _gather_pieces(walked: Walked) -> tuple[NDArray[np.int64], Pieces]:
-    """Pieces per sequence, and all pieces in schedule order; ``document`` is the pool's number."""
+def _gather_pieces(walked: Walked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pieces per sequence, and the first columns of all pieces, in schedule order."""
     sizes = np.empty(len(walked.pools), np.int64)
     rows_of = [np.flatnonzero(walked.block_of == b) for b in range(len(walked.blocks))]
     for rows, block in zip(rows_of, walked.blocks, strict=True):
         indices = walked.indices[rows]
         sizes[rows] = block.rows.ends[indices + 1] - block.rows.ends[indices]
     firsts, total = np.cumsum(sizes) - sizes, int(sizes.sum())
-    document, start, stop, fresh = np.empty((4, total), np.int64)
-    out = Pieces(document, start, stop, fresh, np.empty(total, np.uint8))
+    out = np.empty((total, 8), np.int64)
     for rows, block in zip(rows_of, walked.blocks, strict=True):
         if len(rows):
             _gather(block.rows, block.documents, (walked.indices[rows], firsts[rows]), out)
@@ -101,7 +112,7 @@ def _gather(
     rows: Rows,
     numbers: NDArray[np.int64],
     places: tuple[NDArray[np.int64], NDArray[np.int64]],
-    out: Pieces,
+    out: NDArray[np.int64],
 ) -> None:
     """Copy the pieces of rows ``places[0]`` of a block to where ``places[1]`` says."""
     indices, firsts = places
@@ -109,9 +120,9 @@ def _gather(
     for r in range(len(indices)):
         k = firsts[r]
         for i in range(rows.ends[indices[r]], rows.ends[indices[r] + 1]):
-            out.document[k] = numbers[pieces.document[i]]
-            out.start[k] = pieces.start[i]
-            out.stop[k] = pieces.stop[i]
-            out.fresh[k] = pieces.fresh[i]
-            out.flags[k] = pieces.flags[i]
+            out[k, DOCUMENT] = numbers[pieces.document[i]]
+            out[k, START] = pieces.start[i]
+            out[k, STOP] = pieces.stop[i]
+            out[k, FRESH] = pieces.fresh[i]
+            out[k, FLAGS] = pieces.flags[i]
             k += 1

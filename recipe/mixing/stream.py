@@ -17,6 +17,7 @@ from recipe.mixing.sheets import Library
 from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.walker import Ground, Walker
 from recipe.pools import Pool
+from recipe.sequences.assembly import TOKENS
 from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
 
 
@@ -163,13 +164,13 @@ class Stream:
         sheet, at = span.sheet, (step - span.first_step) * span.batch + row
         pool = self._opened[int(sheet.pool[at])]
         pieces, column = [], 0
-        for i in range(int(sheet.ends[at]), int(sheet.ends[at + 1])):
-            flags, start, stop = int(sheet.flags[i]), int(sheet.start[i]), int(sheet.stop[i])
+        for piece in sheet.pieces[sheet.ends[at] : sheet.ends[at + 1], :TOKENS].tolist():
+            document, start, stop, fresh, flags = piece
             if flags & AHEAD:
                 continue
             column += bool(flags & HAS_BOS)
             if stop > start:
-                identity = pool.ids([int(sheet.document[i])])[0]
-                pieces.append(PieceAt(pool.name, identity, start, stop, int(sheet.fresh[i]), column))
+                identity = pool.ids([document])[0]
+                pieces.append(PieceAt(pool.name, identity, start, stop, fresh, column))
             column += stop - start + bool(flags & HAS_EOS)
         return pieces

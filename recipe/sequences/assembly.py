@@ -24,42 +24,42 @@ PADDING_ID = 0
 TOKEN_TYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16")
 """Token widths that can be read."""
 
+AHEAD_BYTES = 1 << 14
+"""How much of the next piece is fetched while one is copied."""
+
 _MARKERS = tuple(np.empty(0, name) for name in TOKEN_TYPES)
 """One empty array a width: the copying loop is compiled for those in use."""
 
 
-class Sheet(NamedTuple):
-    """Sequences ready to be copied: row r holds entries ``ends[r]..ends[r + 1]`` of the columns.
+DOCUMENT, START, STOP, FRESH, FLAGS, TOKENS, SLOT, BASE = range(8)
+"""Columns of ``Sheet.pieces``: document number, span, flags; the document's body tokens, the slot of its
+part, and the place of its first body token there."""
 
-    ``pool`` per row; per piece: document number, span, flags, the document's body tokens, the slot of
-    its part and the place of its first body token in that part.
+WIDTH, BOS, EOS, OVERLAP_LABELS, INPUTS, CROSS_LABELS, WHOLE_ROW, GO_ON = range(8)
+"""Columns of ``Sources.rules``: index into ``TOKEN_TYPES``; mark ids, -1 where there is none; then 0 or 1:
+overlap has labels, labels are inputs, labels across documents, attention over the row, positions go on."""
+
+
+class Sheet(NamedTuple):
+    """Sequences ready to be copied: row r holds entries ``ends[r]..ends[r + 1]`` of ``pieces``.
+
+    ``ends`` int64[num_rows + 1]; ``pool`` int64[num_rows]; ``pieces`` int64[num_pieces, 8]: one line of
+    the processor's memory a piece.
     """
 
     ends: NDArray[np.int64]
     pool: NDArray[np.int64]
-    document: NDArray[np.int64]
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    fresh: NDArray[np.int64]
-    flags: NDArray[np.uint8]
-    tokens: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    base: NDArray[np.int64]
+    pieces: NDArray[np.int64]
 
 
 class Sources(NamedTuple):
-    """Where tokens come from.
+    """Where tokens come from: ``address`` uint64[num_slots] of every part, 0 while it is not opened.
 
-    ``address`` uint64[num_slots]: of every part, 0 while it is not opened; ``width`` uint8[num_pools]:
-    index into ``TOKEN_TYPES``; ``marks`` int64[num_pools, 2]: BOS and EOS ids, -1 where there is none;
-    ``rules`` bool[num_pools, 5]: overlap labels, labels are inputs, labels across documents, attention
-    over the row, positions go on.
+    ``rules`` int64[num_pools, 8] says what is made of them.
     """
 
     address: NDArray[np.uint64]
-    width: NDArray[np.uint8]
-    marks: NDArray[np.int64]
-    rules: NDArray[np.bool_]
+    rules: NDArray[np.int64]
 
 
 class Arrays(NamedTuple):
@@ -72,61 +72,74 @@ class Arrays(NamedTuple):
     attention_mask: NDArray[np.int8]
 
 
+class Page(NamedTuple):
+    """Memory of a batch: int64[2, rows, context], int32[2, rows, context], int8[rows, context].
+
+    Arrays of one dtype lie together: handing an array to compiled code costs as much as a thousand tokens.
+    """
+
+    wide: NDArray[np.int64]
+    narrow: NDArray[np.int32]
+    mask: NDArray[np.int8]
+
+    @classmethod
+    def blank(cls, num_rows: int, context: int) -> Page:
+        """New memory, with whatever it held before."""
+        shape = (num_rows, context)
+        return cls(np.empty((2, *shape), np.int64), np.empty((2, *shape), np.int32), np.empty(shape, np.int8))
+
+    def arrays(self) -> Arrays:
+        """The batch that lies in it."""
+        return Arrays(self.wide[0], self.wide[1], self.narrow[0], self.narrow[1], self.mask)
+
+
 class Buffers:
-    """Arrays of earlier batches, filled anew once nobody holds any of them.
+    """Memory of earlier batches, filled anew once nobody holds any of their arrays.
 
     Writing to pages that the system has to fetch and clear first costs more than filling them.
     Whether anybody holds an array, or a view of one, its reference count tells.
     """
 
     def __init__(self, most: int = 8) -> None:
-        """Keep the arrays of at most ``most`` batches."""
+        """Keep the memory of at most ``most`` batches."""
         self._most = most
         self._lock = threading.Lock()
-        self._kept = [_allocate((1, 1))]
-        self._unheld = self._references()[0]
+        self._kept: list[tuple[Page, Arrays]] = []
+        page = Page.blank(1, 1)
+        self._unheld = _references(page, page.arrays())
 
-    def take(self, num_rows: int, context: int) -> Arrays:
-        """Arrays that nobody else holds, with whatever they held before."""
+    def take(self, num_rows: int, context: int) -> tuple[Page, Arrays]:
+        """Memory that nobody else holds, and the batch in it; whoever has that batch holds it."""
         shape = (num_rows, context)
         with self._lock:
-            for at, references in enumerate(self._references()):
-                if references == self._unheld and self._kept[at][1].input_ids.shape == shape:
-                    return self._kept[at][1]
-            self._kept = [*self._kept[-self._most + 1 :], _allocate(shape)]
-            return self._kept[-1][1]
-
-    def _references(self) -> list[list[int]]:
-        """Of every batch kept: references to its memory (views hold it) and to each of its arrays."""
-        return [[sys.getrefcount(memory), *map(sys.getrefcount, arrays)] for memory, arrays in self._kept]
+            for page, arrays in self._kept:
+                if page.mask.shape == shape and _references(page, arrays) == self._unheld:
+                    return page, Arrays._make(arrays)
+            page = Page.blank(num_rows, context)
+            self._kept = [*self._kept[-self._most + 1 :], (page, page.arrays())]
+            return page, Arrays._make(self._kept[-1][1])
 
 
-def _allocate(shape: tuple[int, int]) -> tuple[NDArray[np.uint8], Arrays]:
-    """One piece of memory, and the arrays of a batch laid out in it."""
-    types: list[type[np.generic]] = [np.int64, np.int64, np.int32, np.int32, np.int8]
-    size = shape[0] * shape[1]
-    memory = np.empty(sum(np.dtype(t).itemsize for t in types) * size, np.uint8)
-    arrays, at = [], 0
-    for t in types:
-        end = at + np.dtype(t).itemsize * size
-        arrays.append(memory[at:end].view(t).reshape(shape))
-        at = end
-    return memory, Arrays._make(arrays)
+def _references(page: Page, arrays: Arrays) -> list[int]:
+    """References to a page's memory (views hold it) and to each of its arrays."""
+    return [*map(sys.getrefcount, page), *map(sys.getrefcount, arrays)]
 
 
-def assemble(what: tuple[Sheet, NDArray[np.int64], Sources], widths: tuple[int, ...], out: Arrays) -> int:
+def assemble(what: tuple[Sheet, NDArray[np.int64], Sources], widths: tuple[int, ...], page: Page) -> int:
     """Fill a batch with some rows of a sheet.
 
     Args:
         what: the sheet, int64[rows] the rows wanted, and where their tokens come from.
         widths: the token widths that the pools have, as indices into ``TOKEN_TYPES``.
-        out: arrays of ``len(rows)`` rows.
+        page: memory of ``len(rows)`` rows.
 
     Returns:
-        -1, or the slot of a part that has to be opened first; the arrays are then unfinished.
+        -1, or the slot of a part that has to be opened first; the batch is then unfinished.
     """
+    sheet, rows, sources = what
+    given, memory = (*sheet, *sources), (*page,)
     for width in widths:
-        slot = int(_assemble(_MARKERS[width], width, what, out))
+        slot = int(_assemble(_MARKERS[width], width, given, rows, memory))
         if slot >= 0:
             return slot
     return -1
@@ -157,6 +170,22 @@ def _pointer(_context: Any, _address: Any = None) -> Any:
         return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
 
     return types.voidptr(types.uint64), generate
+
+
+@intrinsic
+def _fetch(_context: Any, _address: Any = None) -> Any:
+    """Ask the processor for a line of memory that will be read soon."""
+
+    def generate(inner: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        functions: Any = builder.module.globals
+        function = functions.get("llvm.prefetch.p0") or ir.Function(builder.module, kind, "llvm.prefetch.p0")
+        read, second_level, data = (ir.Constant(number, k) for k in (0, 2, 1))
+        builder.call(function, [builder.inttoptr(args[0], pointer), read, second_level, data])
+        return inner.get_dummy_value()
+
+    return types.void(types.uint64), generate
 
 
 @kernel
@@ -252,51 +281,63 @@ def _piece(
 
 
 @kernel
-def _assemble(marker: Any, width: int, what: tuple[Sheet, NDArray[np.int64], Sources], out: Arrays) -> Any:
+def _ahead(given: Any, rows: NDArray[np.int64], place: tuple[int, int], itemsize: int) -> None:
+    """Ask for the tokens of the piece after ``place`` = (r, i), while those before it are copied."""
+    ends, _pools, pieces, addresses, _rules = given
+    r, i = place
+    after = i + 1
+    if after == ends[rows[r] + 1]:
+        after = ends[rows[r + 1]] if r + 1 < len(rows) else after
+    if after == len(pieces):
+        return
+    address = addresses[pieces[after, SLOT]]
+    if address == 0:
+        return
+    first = np.int64(address) + (pieces[after, BASE] + pieces[after, START]) * itemsize
+    size = (pieces[after, STOP] - pieces[after, START]) * itemsize
+    for line in range(first, first + min(size, AHEAD_BYTES), 64):
+        _fetch(np.uint64(line))
+
+
+@kernel
+def _pad(col: int, row: Any) -> None:
+    """Padding from a column on, and the mask of the whole row."""
+    ids, labels, positions, segments, mask = row
+    mask[:col] = 1
+    mask[col:] = 0
+    ids[col:] = PADDING_ID
+    labels[col:] = IGNORED
+    positions[col:] = 0
+    segments[col:] = -1
+
+
+@kernel
+def _assemble(marker: Any, width: int, given: Any, rows: NDArray[np.int64], page: Any) -> Any:
     """Fill the rows whose pools have tokens as wide as the marker's."""
-    sheet, rows, sources = what
+    ends, pools, pieces, addresses, rules = given
+    wide, narrow, mask = page
     for r in range(len(rows)):
         row = rows[r]
-        pool = sheet.pool[row]
-        if sources.width[pool] != width:
+        of = rules[pools[row]]
+        if of[WIDTH] != width:
             continue
-        rule = (
-            sources.marks[pool, 0],
-            sources.marks[pool, 1],
-            sources.rules[pool, 0],
-            sources.rules[pool, 1],
-            sources.rules[pool, 2],
-        )
-        whole_row, go_on = sources.rules[pool, 3], sources.rules[pool, 4]
-        ids, labels = out.input_ids[r], out.labels[r]
-        positions, segments = out.position_ids[r], out.segment_ids[r]
+        rule = (of[BOS], of[EOS], of[OVERLAP_LABELS] > 0, of[INPUTS] > 0, of[CROSS_LABELS] > 0)
+        ids, labels, positions, segments = wide[0, r], wide[1, r], narrow[0, r], narrow[1, r]
         col = 0
         segment = 0
         seam = False
-        for i in range(sheet.ends[row], sheet.ends[row + 1]):
-            slot = sheet.slot[i]
-            if sources.address[slot] == 0:
-                return slot
-            address = np.int64(sources.address[slot]) + sheet.base[i] * marker.itemsize
-            tokens = carray(_pointer(np.uint64(address)), (sheet.tokens[i],), marker.dtype)
-            place: Any = (
-                col,
-                sheet.start[i],
-                sheet.stop[i],
-                sheet.fresh[i],
-                np.int64(sheet.flags[i]),
-                sheet.tokens[i],
-                seam,
-            )
+        for i in range(ends[row], ends[row + 1]):
+            piece = pieces[i]
+            address = addresses[piece[SLOT]]
+            if address == 0:
+                return piece[SLOT]
+            _ahead(given, rows, (r, i), marker.itemsize)
+            first = np.uint64(np.int64(address) + piece[BASE] * marker.itemsize)
+            tokens = carray(_pointer(first), (piece[TOKENS],), marker.dtype)
+            place: Any = (col, piece[START], piece[STOP], piece[FRESH], piece[FLAGS], piece[TOKENS], seam)
             after, seam = _piece(tokens, ids, labels, place, rule)
-            _number(positions[col:after], segments[col:after], col if go_on else 0, segment)
-            if not whole_row:
-                segment += 1
+            _number(positions[col:after], segments[col:after], col if of[GO_ON] else 0, segment)
+            segment += 1 - of[WHOLE_ROW]
             col = after
-        out.attention_mask[r, :col] = 1
-        out.attention_mask[r, col:] = 0
-        ids[col:] = PADDING_ID
-        labels[col:] = IGNORED
-        positions[col:] = 0
-        segments[col:] = -1
+        _pad(col, (ids, labels, positions, segments, mask[r]))
     return -1
