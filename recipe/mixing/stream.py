@@ -81,7 +81,8 @@ class Stream:
         if not 0 <= step <= self.num_steps:
             raise ValueError(f"step {step} is outside 0..{self.num_steps}")
         start = self._memory.before(step)
-        at = deque(self.walk(start, step), maxlen=1).pop() if start.step < step else start
+        walked = deque(self.walk(start, step), maxlen=1)
+        at = walked.pop() if walked else start
         if at.step != step:
             raise ValueError(f"the run ended at step {at.step}, before step {step}")
         self._memory.add(at)
