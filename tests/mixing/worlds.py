@@ -1,0 +1,134 @@
+"""Random recipes over a bank of pools that is written once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.mixing.build import World, world, write
+from tests.mixing.reference import Source
+
+SHAPES = ("short", "mixed", "long", "one")
+MARKS = ((False, False), (True, False), (False, True), (True, True))
+
+
+@dataclass(frozen=True, repr=False)
+class Bank:
+    """Pools of every shape, with every choice of marks, with and without groups."""
+
+    root: Path
+    sources: dict[str, Source]
+
+    def __repr__(self) -> str:
+        return "Bank()"
+
+
+def write_bank(root: Path) -> Bank:
+    """Twelve pools; ids do not overlap between pools."""
+    rng, sources, first = Random(7), {}, 10
+    for s, shape in enumerate(SHAPES):
+        for m in range(3):
+            eos, bos = MARKS[(s + m) % 4]
+            lengths = _lengths(shape, rng)
+            groups = _groups(len(lengths), rng) if (s + m) % 2 else None
+            name = f"{shape}{m}"
+            source = write(root / name, lengths, eos=eos, bos=bos, groups=groups, first=first, part_tokens=150)
+            first += sum(lengths)
+            sources[name] = source
+    return Bank(root, sources)
+
+
+def _lengths(shape: str, rng: Random) -> list[int]:
+    if shape == "one":
+        return [rng.randint(20, 40)]
+    low, high, most = {"short": (0, 7, 14), "mixed": (1, 40, 12), "long": (25, 80, 5)}[shape]
+    return [rng.randint(low, high) for _ in range(rng.randint(most // 2, most))]
+
+
+def _groups(num: int, rng: Random) -> list[int]:
+    groups, group = [], 0
+    for _ in range(num):
+        groups.append(group)
+        group += rng.random() < 0.6
+    return groups
+
+
+@dataclass(frozen=True, repr=False)
+class Case:
+    """A recipe and what its pools hold."""
+
+    world: World
+    sources: dict[str, Source]
+    plain: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Case({self.plain})"
+
+
+def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ...] = ("repeat",)) -> Case:
+    """A recipe of one to four pools; everything that hypothesis can make smaller is drawn."""
+    chosen = draw(st.lists(st.sampled_from(sorted(bank.sources)), min_size=1, max_size=4, unique=True))
+    names = [f"p{i}" for i in range(len(chosen))]
+    pools = {n: {"path": path} | _pool(draw, policies) for n, path in zip(names, chosen, strict=True)}
+    plain = {
+        "seed": draw(st.sampled_from([0, 1, 2, 2**63 - 1])),
+        "count": draw(st.sampled_from(["body", "fresh", "labels", "positions"])),
+        "labels": draw(st.sampled_from(["shifted", "inputs"])),
+    }
+    planned = [_stage(draw, names) for _ in range(draw(st.integers(1, stages)))]
+    made = world(bank.root, pools, planned, **plain)
+    sources = {name: bank.sources[path] for name, path in zip(names, chosen, strict=True)}
+    return Case(made, sources, {"pools": pools, "stages": planned, **plain})
+
+
+def _pool(draw: Any, policies: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "block_units": draw(st.sampled_from([1, 2, 3, 64])),
+        "max_epochs": draw(st.integers(1, 2)),
+        "on_exhausted": draw(st.sampled_from(policies)),
+    }
+
+
+def _stage(draw: Any, names: list[str]) -> dict[str, Any]:
+    context = draw(st.integers(3, 20))
+    weights = draw(st.lists(st.integers(0, 5), min_size=len(names), max_size=len(names)))
+    weights[draw(st.integers(0, len(names) - 1))] += 1
+    method = draw(st.sampled_from(["best_fit", "concat", "none"]))
+    packing = {
+        "method": method,
+        "attention": draw(st.sampled_from(["piece", "sequence"])),
+        "positions": draw(st.sampled_from(["restart", "continue"])),
+        "cross_labels": draw(st.booleans()),
+    }
+    batch = draw(st.integers(1, 4))
+    return {
+        "context": context,
+        "batch": {"sequences": batch},
+        "weights": dict(zip(names, weights, strict=True)),
+        "slicing": _slicing(draw, context, method),
+        "packing": packing,
+        "chunk": batch * context * draw(st.integers(1, 3)) + draw(st.integers(0, 5)),
+        **draw(st.sampled_from([{"steps": 3}, {"steps": 7}, {"tokens": 100}, {"tokens": 333}])),
+    }
+
+
+def _slicing(draw: Any, context: int, method: str) -> dict[str, Any]:
+    window = context if method == "concat" else draw(st.integers(2, context))
+    rule: dict[str, Any] = {
+        "window": window,
+        "stride": draw(st.integers(1, window)),
+        "overlap_labels": draw(st.booleans()),
+        "tail": draw(st.sampled_from(["keep", "drop"])),
+    }
+    if method == "concat":
+        return rule
+    rule["tail"] = draw(st.sampled_from(["keep", "backfill", "drop", "pad"]))
+    rule["min_tail"] = draw(st.integers(0, window))
+    rule["oversize"] = draw(st.sampled_from(["split", "split", "truncate", "drop"]))
+    return rule
+
+

@@ -1,0 +1,270 @@
+"""The rules of slicing, joining, packing and labels in plain words: slow, and independent of the product.
+
+A row is a list of segments, a segment a list of cells ``(document, place, new)``: place -1 is BOS, n is
+EOS, else a token of the document; ``new`` says whether it is served for the first time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recipe.config import Rule
+
+
+class Cell(NamedTuple):
+    document: int
+    place: int
+    new: bool
+
+
+@dataclass
+class Doc:
+    """A document: its tokens, and its marks or None."""
+
+    tokens: list[int]
+    bos: int | None = None
+    eos: int | None = None
+
+    def id(self, place: int) -> int:
+        if place == -1:
+            assert self.bos is not None
+            return self.bos
+        if place == len(self.tokens):
+            assert self.eos is not None
+            return self.eos
+        return self.tokens[place]
+
+
+@dataclass
+class Piece:
+    document: int
+    start: int
+    stop: int
+    fresh: int
+    bos: bool = False
+    eos: bool = False
+    alone: bool = False
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start + self.bos + self.eos
+
+    @property
+    def cells(self) -> list[Cell]:
+        body = [Cell(self.document, j, j >= self.fresh) for j in range(self.start, self.stop)]
+        before = [Cell(self.document, -1, True)] if self.bos else []
+        return before + body + ([Cell(self.document, self.stop, True)] if self.eos else [])
+
+
+@dataclass
+class Row:
+    segments: list[list[Cell]]
+    ahead: Cell | None = None
+    """The cell that follows the row in a joined stream."""
+
+
+@dataclass
+class Opened:
+    """A block's rows as they are packed, before the shuffle, and what was left out."""
+
+    rows: list[Row]
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def drop(self, reason: str, tokens: int) -> None:
+        if tokens:
+            self.dropped[reason] = self.dropped.get(reason, 0) + tokens
+
+
+def cuts_of(n: int, first: int, stride: int) -> list[int]:
+    """Where the pieces of tokens ``0..n`` stop when nothing happens to the last one."""
+    cuts = [first]
+    while cuts[-1] < n:
+        cuts.append(cuts[-1] + stride)
+    return [min(cut, n) for cut in cuts]
+
+
+def slice_document(
+    number: int, doc: Doc, rule: Rule, out: Opened, run: tuple[int, int] | None = None
+) -> list[Piece]:
+    """The pieces of one document, or of what an earlier rule left of it (``run``)."""
+    n = len(doc.tokens)
+    a, b = run if run is not None else (0, n)
+    if a == b:
+        return []
+    overlap = rule.window - rule.stride
+    first = rule.window - (1 if doc.bos is not None and rule.window == rule.context else 0)
+    pieces = []
+    if run is None and n > first and rule.oversize != "split":
+        b = first if rule.oversize == "truncate" else 0
+        out.drop("oversize", n - b)
+        if not b:
+            return []
+    fresh = a
+    for stop in cuts_of(b, a + rule.stride if a > 0 else first, rule.stride):
+        pieces.append(Piece(number, 0 if fresh == 0 else max(0, fresh - overlap), stop, fresh))
+        fresh = stop
+    last = pieces[-1]
+    full = first if last.fresh == 0 else rule.window
+    if run is None and last.stop == n and last.stop - last.start < full:
+        if rule.tail == "drop":
+            out.drop("short" if last.fresh == 0 else "tail", last.stop - last.fresh)
+            pieces.pop()
+        elif rule.tail == "backfill" and last.fresh > 0:
+            if last.stop - last.fresh < rule.min_tail:
+                out.drop("tail", last.stop - last.fresh)
+                pieces.pop()
+            else:
+                last.start = n - rule.window
+        elif rule.tail == "pad":
+            last.alone = True
+    for piece in pieces:
+        piece.bos = piece.fresh == 0 and doc.bos is not None
+        piece.eos = piece.stop == n and doc.eos is not None and piece.size < rule.context
+    return pieces
+
+
+def pack(pieces: list[Piece], rule: Rule) -> list[list[Piece]]:
+    """Best fit, decreasing: fullest row first, then the oldest; within a row as given."""
+    if rule.method == "none":
+        return [[piece] for piece in pieces]
+    rows: list[list[int]] = []
+    room: list[int] = []
+    for i in sorted(range(len(pieces)), key=lambda i: (-pieces[i].size, i)):
+        size = pieces[i].size
+        able = [r for r in range(len(rows)) if room[r] >= size and not pieces[rows[r][0]].alone]
+        if able and not pieces[i].alone:
+            row = min(able, key=lambda r: (room[r], r))
+        else:
+            row = len(rows)
+            rows.append([])
+            room.append(rule.context)
+        rows[row].append(i)
+        room[row] -= size
+    return [[pieces[i] for i in sorted(row)] for row in rows]
+
+
+def join(docs: list[Doc], runs: list[tuple[int, int, int]], rule: Rule, keep: bool, out: Opened) -> None:
+    """Documents joined with their marks and cut every stride: T + 1 ids an example."""
+    flat: list[tuple[int, Cell]] = []
+    for number, (document, a, b) in enumerate(runs):
+        doc = docs[document]
+        places = [-1] if a == 0 and doc.bos is not None else []
+        places += range(a, b)
+        places += [b] if b == len(doc.tokens) and doc.eos is not None else []
+        flat += [(number, Cell(document, place, True)) for place in places]
+    context, stride = rule.context, rule.stride
+    spans = []
+    while len(spans) * stride + context + 1 <= len(flat):
+        spans.append((len(spans) * stride, len(spans) * stride + context))
+    end = spans[-1][1] if spans else 0
+    left = sum(0 <= cell.place < len(docs[cell.document].tokens) for _, cell in flat[end:])
+    if left and keep:
+        spans.append((len(spans) * stride, min(len(flat), len(spans) * stride + context)))
+    else:
+        out.drop("tail", left)
+    served = 0
+    for low, high in spans:
+        segments: dict[int, list[Cell]] = {}
+        for at in range(low, high):
+            number, cell = flat[at]
+            segments.setdefault(number, []).append(cell._replace(new=at >= served))
+        served = max(served, high)
+        out.rows.append(Row(list(segments.values()), flat[high][1] if high < len(flat) else None))
+
+
+def open_block(docs: list[Doc], rule: Rule, runs: list[tuple[int, int, int]] | None = None) -> Opened:
+    """The rows of a block, in the order in which they were opened."""
+    out = Opened([])
+    if rule.method == "concat":
+        joined = runs if runs is not None else [(i, 0, len(d.tokens)) for i, d in enumerate(docs) if d.tokens]
+        join(docs, joined, rule, rule.tail == "keep" or runs is not None, out)
+        return out
+    pieces = []
+    if runs is None:
+        for i, doc in enumerate(docs):
+            pieces += slice_document(i, doc, rule, out)
+    else:
+        for i, a, b in runs:
+            pieces += slice_document(i, docs[i], rule, out, (a, b))
+    out.rows = [Row([piece.cells for piece in row]) for row in pack(pieces, rule)]
+    return out
+
+
+def left_over(docs: list[Doc], rows: list[Row]) -> list[tuple[int, int, int]]:
+    """Fresh tokens of unserved rows, merged per document into maximal runs."""
+    fresh = sorted(
+        (cell.document, cell.place)
+        for row in rows
+        for segment in row.segments
+        for cell in segment
+        if cell.new and 0 <= cell.place < len(docs[cell.document].tokens)
+    )
+    runs: list[tuple[int, int, int]] = []
+    for document, place in fresh:
+        if runs and runs[-1][0] == document and runs[-1][2] == place:
+            runs[-1] = (document, runs[-1][1], place + 1)
+        else:
+            runs.append((document, place, place + 1))
+    return runs
+
+
+NO_LABEL = -100
+
+
+def written(docs: list[Doc], row: Row, rule: Rule) -> dict[str, list[int]]:
+    """What a row looks like in a batch."""
+    out: dict[str, list[int]] = {"input_ids": [], "position_ids": [], "segment_ids": [], "labels": []}
+    shifted: list[int] = []
+    for number, segment in enumerate(row.segments):
+        following = row.segments[number + 1][0] if number + 1 < len(row.segments) else row.ahead
+        for index, cell in enumerate(segment):
+            column = len(out["input_ids"])
+            doc = docs[cell.document]
+            out["input_ids"].append(doc.id(cell.place))
+            out["position_ids"].append(column if rule.positions == "continue" else index)
+            out["segment_ids"].append(0 if rule.attention == "sequence" else number)
+            shifted.append(_label(docs, cell, following, rule))
+            before = column - 1
+            seen = index > 0 or (number > 0 and _ends(docs, row.segments[number - 1][-1]))
+            known = before >= 0 and seen and shifted[before] != NO_LABEL
+            out["labels"].append(shifted[before] if known else NO_LABEL)
+    if rule.labels == "shifted":
+        out["labels"] = shifted
+    size = len(shifted)
+    out["attention_mask"] = [1] * size
+    for key, pad in (("input_ids", 0), ("position_ids", 0), ("segment_ids", -1), ("labels", -100)):
+        out[key] += [pad] * (rule.context - size)
+    out["attention_mask"] += [0] * (rule.context - size)
+    return out
+
+
+def _ends(docs: list[Doc], cell: Cell) -> bool:
+    """Whether the document ends with this cell."""
+    doc = docs[cell.document]
+    return cell.place == len(doc.tokens) - (doc.eos is None)
+
+
+def _label(docs: list[Doc], cell: Cell, following: Cell | None, rule: Rule) -> int:
+    if not (cell.new or rule.overlap_labels):
+        return NO_LABEL
+    if not _ends(docs, cell):
+        return docs[cell.document].id(cell.place + 1)
+    if rule.cross_labels and following is not None:
+        return docs[following.document].id(following.place)
+    return NO_LABEL
+
+
+def counts(docs: list[Doc], row: Row, rule: Rule) -> dict[str, int]:
+    """Tokens of a row by kind, and documents begun."""
+    cells = [cell for segment in row.segments for cell in segment]
+    body = [cell for cell in cells if 0 <= cell.place < len(docs[cell.document].tokens)]
+    labels = written(docs, row, rule)["labels"]
+    return {
+        "body": len(body),
+        "overlap": sum(not cell.new for cell in body),
+        "special": len(cells) - len(body),
+        "padding": rule.context - len(cells),
+        "labels": sum(label != NO_LABEL for label in labels),
+        "documents": sum(cell.place == 0 and cell.new for cell in body),
+    }
