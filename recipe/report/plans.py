@@ -17,15 +17,16 @@ Plain = Mapping[str, Any]
 def plan_tables(plain: Plain) -> Iterator[Group]:
     """Tables of a plan's plain form, the one that ``recipe plan --json`` prints."""
     for name, stage in plain["stages"].items():
-        yield _stage_table(name, stage)
+        yield _stage_table(name, stage, plain["pools"])
         if stage["packing"]:
             yield _packing_table(name, stage["packing"])
     yield _pool_table(plain["pools"])
 
 
-def _stage_table(name: str, stage: Plain) -> Group:
+def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
     """Pools that are drawn, then groups in brackets: a group's line repeats what its pools hold."""
     allotment = stage["chunk_allotment"]
+    stock_only = [pool for pool in stage["pools"] if pools[pool]["measured_tokens"] is None]
     rows: list[tuple[str, ...]] = [
         (
             pool,
@@ -34,9 +35,7 @@ def _stage_table(name: str, stage: Plain) -> Group:
             amount(row["tokens"]),
             f"{row['sequences']:,}",
             readings(row["epochs"]),
-            amount(row["overlap"]),
-            ratio(row["padding"], row["sequences"] * stage["context"]),
-            amount(sum(row["dropped"].values())),
+            *(["–"] * 3 if pool in stock_only else _handling(row, stage["context"])),
         )
         for pool, row in stage["pools"].items()
         if Fraction(row["share"]) > 0
@@ -69,7 +68,16 @@ def _stage_table(name: str, stage: Plain) -> Group:
             amount(sum(row["tokens"] for row in stage["pools"].values())),
             *[""] * 5,
         ),
+        caption=f"planned from stock alone, as full sequences: {', '.join(stock_only)}" if stock_only else "",
     )
+
+
+def _handling(row: Plain, context: int) -> list[str]:
+    return [
+        amount(row["overlap"]),
+        ratio(row["padding"], row["sequences"] * context),
+        amount(sum(row["dropped"].values())),
+    ]
 
 
 def _packing_table(name: str, methods: Plain) -> Group:

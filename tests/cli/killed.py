@@ -2,7 +2,7 @@
 
 ``python killed.py FOLDER`` does, for n = 1, 2, …: a child runs the recipe and dies by SIGKILL at its
 n-th touch of a file below the run (opened to write, renamed, removed, flushed to disk); a second child
-runs the same command to its end. It prints one JSON line per n: touches, and a digest of what the run then holds.
+runs the same command to its end. It prints one JSON line per n, with a digest of what the run then holds.
 Imports and kernels are paid once, by a whole run before anything forks.
 """
 

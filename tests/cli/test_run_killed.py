@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-STRIDE = 3
-"""Every third touch is tried, to keep this test short; 1 tries them all."""
+STRIDE = 7
+"""Every seventh touch is tried, to keep this test short; 1 tries them all."""
 
 
 def test_kill_9_at_any_touch_leaves_the_same_bytes_after_a_second_run(small):
