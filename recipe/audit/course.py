@@ -20,6 +20,7 @@ from recipe.audit.state import Cursor, Malformed, PoolState, State, mapping, seq
 
 COMMON = ("format", "row", "time", "previous", "hash")
 """Fields of every row; the chain is checked over them."""
+FORMAT = 1
 
 
 class Course:
@@ -62,12 +63,11 @@ class Course:
                 continue
             row = self.text.row(entry)
             try:
-                if entry.kind not in kinds or row.get("format") != 1:
-                    self._say(
-                        entry, "shape", "kind, format", f"one of {', '.join(kinds)}; 1", row.get("kind")
-                    )
-                else:
-                    kinds[entry.kind](entry, row)
+                if row.get("format") != FORMAT:
+                    raise Malformed("format", str(FORMAT), row.get("format"))
+                if entry.kind not in kinds:
+                    raise Malformed("kind", f"one of {', '.join(kinds)}", row.get("kind"))
+                kinds[entry.kind](entry, row)
             except Malformed as fault:
                 self._say(entry, "shape", fault.field, fault.expected, fault.observed)
                 if entry.kind in ("chunk", "data"):
@@ -100,8 +100,8 @@ class Course:
         self.lineage.begin(entry, self.intent.start())
         pools = mapping(row.get("pools"), "pools")
         self.holdings = {name: dict(mapping(pools.get(name), f"pools.{name}")) for name in self.intent.names}
-        start = self.intent.start()
-        self._compare(entry, "lineage", {"snapshot": start.to_plain()}, {"snapshot": row.get("snapshot")})
+        expected = {"step": 0, "snapshot": self.intent.start().to_plain()}
+        self._compare(entry, "lineage", expected, {key: row.get(key) for key in expected})
 
     def _chunk(self, entry: Entry, row: Plain) -> None:
         steps, end = sequence(row.get("steps"), "steps"), self.intent.state(row.get("snapshot"))
@@ -183,7 +183,7 @@ class Course:
         self.findings[entry.line] += chunks.debts(self.intent, entry, state)
         at = self.lineage.at
         if at is not None:
-            start = self.intent.enter(at) if state.step > at.step else at
+            start = at if state.stage == at.stage else self.intent.enter(at)
             self.findings[entry.line] += chunks.place(Between(self.intent, entry, start, state))
             self._stops.append(Stop(entry, state.step))
         if self.lineage.checkpointed is not None:

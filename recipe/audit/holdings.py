@@ -92,7 +92,9 @@ def _compared_with_record(course: Course, pool: Pool) -> list[Finding]:
         return []
     known = {"tokenizer": pool.card.tokenizer, "stock": pool.stock, "documents": pool.num_documents}
     said = {key: first.get(key) for key in known}
-    return compared("pools", f"ledger.jsonl row 0: pools.{pool.name}", known, said)
+    return compared(
+        "pools", "ledger.jsonl row 0", {"pools": {pool.name: known}}, {"pools": {pool.name: said}}
+    )
 
 
 def verify_contents(found: Found, *, full: bool, seed: int) -> Found:

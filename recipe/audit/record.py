@@ -90,33 +90,38 @@ def read_recipe(folder: Path, created: Mapping[str, Any]) -> tuple[Intent | None
     """The recipe that the ledger names, laid out; if its file is damaged, as a manifest repeats it."""
     version, wanted = created.get("recipe"), created.get("recipe_fingerprint")
     if type(version) is not int or not 1 <= version <= 9999:
-        return None, [
-            Finding("recipe", "ledger.jsonl row 0: recipe", "number of a recipe version", str(version))
-        ]
+        return None, [_no_version(f"1..9999, not {version!r}")]
     file = read_sealed(folder, folder / "recipes" / f"{version:04d}.yaml")
-    found = seal_findings("recipe", file, created.get("recipe_hash")) + _unnamed(folder, version)
+    found = [_no_version(f"a version that is there, not {file.name}")] if file.computed is None else []
+    found += seal_findings("recipe", file, created.get("recipe_hash")) + _unnamed(folder, version)
+    found += _version_findings(file, version, wanted)
     recipe = _recipe((file.value or {}).get("recipe"))
-    if recipe is not None and (observed := fingerprint(recipe)) != wanted:
-        found.append(
-            Finding("recipe", f"{file.name}: recipe", f"fingerprint {wanted}", f"fingerprint {observed}")
-        )
-    if file.value is not None:
-        head = {"format": 1, "version": version, "step": 0, "reason": "start", "fingerprint": wanted}
-        found += compared("recipe", file.name, head, {key: file.value.get(key) for key in head})
     if found and (repeated := _recipe_in_manifests(folder, str(wanted))) is not None:
-        stored = (file.value or {}).get("recipe")
-        if stored is not None:
-            found += compared("recipe", f"{file.name}: recipe", recipe_to_plain(repeated), stored)
+        if file.value is not None:
+            plain = recipe_to_plain(repeated)
+            found += compared("recipe", f"{file.name}: recipe", plain, file.value.get("recipe"))
         recipe = repeated
-    if recipe is None:
-        return None, [*found, Finding("recipe", file.name, "a recipe", "none that can be read")]
     try:
-        return Intent.of(recipe, version), found
+        return (None if recipe is None else Intent.of(recipe, version)), found
     except (ValueError, LookupError, ArithmeticError, RecipeError) as error:
-        return None, [
-            *found,
-            Finding("recipe", file.name, "a recipe that can be laid out in steps", str(error)),
-        ]
+        return None, [*found, Finding("recipe", file.name, "a recipe that gives steps", str(error))]
+
+
+def _no_version(expected: str) -> Finding:
+    return Finding("recipe", "ledger.jsonl row 0: recipe", expected, "no such recipe")
+
+
+def _version_findings(file: Sealed, version: int, wanted: object) -> list[Finding]:
+    """What a recipe file says of itself."""
+    if file.value is None:
+        return []
+    expected = {"format": 1, "version": version, "step": 0, "reason": "start", "fingerprint": wanted}
+    found = compared("recipe", file.name, expected, {key: file.value.get(key) for key in expected})
+    recipe = _recipe(file.value.get("recipe"))
+    observed = "none that can be read" if recipe is None else fingerprint(recipe)
+    if observed != wanted:
+        found.append(Finding("recipe", f"{file.name}: recipe", f"fingerprint {wanted}", observed))
+    return found
 
 
 def _recipe(plain: object) -> Recipe | None:
