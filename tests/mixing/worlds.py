@@ -36,7 +36,9 @@ def write_bank(root: Path) -> Bank:
             lengths = _lengths(shape, rng)
             groups = _groups(len(lengths), rng) if (s + m) % 2 else None
             name = f"{shape}{m}"
-            source = write(root / name, lengths, eos=eos, bos=bos, groups=groups, first=first, part_tokens=150)
+            source = write(
+                root / name, lengths, eos=eos, bos=bos, groups=groups, first=first, part_tokens=150
+            )
             first += sum(lengths)
             sources[name] = source
     return Bank(root, sources)
@@ -130,5 +132,3 @@ def _slicing(draw: Any, context: int, method: str) -> dict[str, Any]:
     rule["min_tail"] = draw(st.integers(0, window))
     rule["oversize"] = draw(st.sampled_from(["split", "split", "truncate", "drop"]))
     return rule
-
-
