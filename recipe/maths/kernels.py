@@ -16,7 +16,17 @@ def kernel(function: F) -> F:
     The compiled code is cached beside the module or, in a read-only install, in the user's cache
     folder; where neither can be written it is compiled in each process.
     """
+    return _compiled(function, forceinline=False)
+
+
+def inlined(function: F) -> F:
+    """A kernel that becomes part of the kernels that call it: for what runs many times a batch."""
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: F, *, forceinline: bool) -> F:
+    options = {"nogil": True, "forceinline": forceinline}
     try:
-        return cast(F, numba.njit(cache=True, nogil=True)(function))
+        return cast(F, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # numba: no place for a cache
-        return cast(F, numba.njit(nogil=True)(function))
+        return cast(F, numba.njit(**options)(function))

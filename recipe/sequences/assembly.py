@@ -12,7 +12,7 @@ from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from recipe.maths.kernels import kernel
+from recipe.maths.kernels import inlined, kernel
 from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, OLD_BOS, OLD_EOS
 
 IGNORED = -100
@@ -188,14 +188,14 @@ def _fetch(_context: Any, _address: Any = None) -> Any:
     return types.void(types.uint64), generate
 
 
-@kernel
+@inlined
 def _copy(source: Any, out: NDArray[np.int64]) -> None:
     """Widen tokens; both run from index 0, so that the loop becomes vector instructions."""
     for i in range(len(out)):
         out[i] = source[i]
 
 
-@kernel
+@inlined
 def _fill(
     tokens: Any, ids: NDArray[np.int64], labels: NDArray[np.int64], span: tuple[int, int, int, int], code: int
 ) -> None:
@@ -215,7 +215,7 @@ def _fill(
     _copy(tokens[labelled + 1 : last + 1], labels[labelled - start : last - start])
 
 
-@kernel
+@inlined
 def _number(positions: NDArray[np.int32], segments: NDArray[np.int32], first: int, segment: int) -> None:
     """Positions from ``first`` on and the segment's number, over one piece."""
     for i in range(len(positions)):
@@ -224,7 +224,7 @@ def _number(positions: NDArray[np.int32], segments: NDArray[np.int32], first: in
         segments[i] = segment
 
 
-@kernel
+@inlined
 def _first_id(tokens: Any, start: int, stop: int, flags: int, marks: tuple[int, int]) -> int:
     if flags & HAS_BOS:
         return marks[0]
@@ -233,7 +233,7 @@ def _first_id(tokens: Any, start: int, stop: int, flags: int, marks: tuple[int, 
     return np.int64(tokens[start])  # type: ignore[return-value]
 
 
-@kernel
+@inlined
 def _piece(
     tokens: Any,
     ids: NDArray[np.int64],
@@ -280,7 +280,7 @@ def _piece(
     return col, ended
 
 
-@kernel
+@inlined
 def _ahead(given: Any, rows: NDArray[np.int64], place: tuple[int, int], itemsize: int) -> None:
     """Ask for the tokens of the piece after ``place`` = (r, i), while those before it are copied."""
     ends, _pools, pieces, addresses, _rules = given
@@ -299,7 +299,7 @@ def _ahead(given: Any, rows: NDArray[np.int64], place: tuple[int, int], itemsize
         _fetch(np.uint64(line))
 
 
-@kernel
+@inlined
 def _pad(col: int, row: Any) -> None:
     """Padding from a column on, and the mask of the whole row."""
     ids, labels, positions, segments, mask = row
