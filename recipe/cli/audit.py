@@ -20,7 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--full", action="store_true", help="compute every row again, read every byte of the pools"
     )
     depth.add_argument(
-        "--sample", type=_sample, metavar="N|P%", help="rows to compute again: a number, or a share"
+        "--sample",
+        type=_sample,
+        metavar="N|SHARE",
+        help="rows to compute again: a number, or a share such as 5%%",
     )
     parser.add_argument("--workers", type=_count, metavar="N", help="default: one a core")
     parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")

@@ -1,0 +1,96 @@
+"""``recipe plan``: tables for people, exact JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from recipe.cli.main import main
+
+D = {
+    "english": (3080, 6160, "77/125", 2.0),
+    "rewrites": (600, 790, "79/1000", 1.3167),
+    "chinese": (500, 1400, "7/50", 2.8),
+    "code_web": (250, 500, "1/20", 2.0),
+    "code": (490, 990, "99/1000", 2.0204),
+    "maths": (70, 150, "3/200", 2.1429),
+    "teacher": (10, 10, "1/1000", 1.0),
+}
+"""Stock and plan in B tokens, share, mean readings: the table of ten trillion tokens."""
+B = 10**9
+
+
+def plan(capsys, *words: str, code: int = 0) -> dict:
+    assert main(["plan", *words, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_D_the_ten_trillion_recipe_is_planned_without_data(in_tmp, capsys):
+    said = plan(capsys, "ten_trillion")
+    assert set(said) >= {"stages", "pools", "problems"}
+    assert said["problems"] == []
+    assert sum(stage["tokens"] for stage in said["stages"].values()) == 10_000 * B
+    for pool, (stock, tokens, _, epochs) in D.items():
+        row = said["pools"][pool]
+        assert (row["stock_tokens"], row["tokens"]) == (stock * B, tokens * B)
+        assert round(row["epochs"], 4) == epochs
+
+
+def test_D1_a_chunk_of_10B_is_allotted_in_whole_tokens(in_tmp, capsys):
+    for stage in plan(capsys, "ten_trillion")["stages"].values():
+        assert stage["chunk"] == 10 * B
+        assert stage["chunk_allotment"] == {pool: 10 * B * Fraction(row[2]) for pool, row in D.items()}
+        assert sum(stage["chunk_allotment"].values()) == 10 * B
+        assert {pool: row["share"] for pool, row in stage["pools"].items()} == {p: r[2] for p, r in D.items()}
+
+
+def test_overrides_change_the_plan(small, capsys):
+    said = plan(capsys, "small.yaml", "stages.long.tokens=2048")
+    assert said["stages"]["long"]["tokens"] == 2048
+    assert said["stages"]["long"]["steps"] == 16
+
+
+def test_tables_name_every_pool_and_the_packing(small, capsys):
+    assert main(["plan", "small.yaml"]) == 0
+    out = capsys.readouterr().out
+    for word in (
+        "stage short",
+        "stage long",
+        "61.6 %",
+        "38.4 %",
+        "best_fit",
+        "concat",
+        "pools over the whole run",
+    ):
+        assert word in out
+
+
+def test_what_cannot_be_carried_out_is_1_with_the_way_out(small, capsys):
+    said = plan(capsys, "small.yaml", "max_epochs=1", "stages.short.tokens=64Ki", code=1)
+    assert {problem["where"] for problem in said["problems"]} == {"pools.a", "pools.b"}
+    assert main(["plan", "small.yaml", "max_epochs=1", "stages.short.tokens=64Ki"]) == 1
+    assert "max_epochs" in capsys.readouterr().err
+
+
+def test_exact_walks_the_run(small, capsys):
+    exact = plan(capsys, "small.yaml", "--exact")
+    assert exact["stages"]["short"]["steps"] == 8
+
+
+@pytest.mark.parametrize("words", [["small.yaml", "sede=1"], ["none.yaml"], ["dmeo"]])
+def test_a_fault_is_2_and_nothing_on_stdout(small, capsys, words):
+    assert main(["plan", *words, "--json"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "fix" in said.err
+
+
+def test_a_pool_of_stock_and_folder_shows_the_gap(small, capsys):
+    """D6: target, measured and gap."""
+    row = plan(capsys, "small.yaml", "+pools.a.stock=9k")["pools"]["a"]
+    assert row["declared_tokens"] == 9000
+    assert row["gap_tokens"] == row["measured_tokens"] - 9000
+    assert main(["plan", "small.yaml", "+pools.a.stock=9k"]) == 0
+    assert f"{row['gap_tokens']:,}" in capsys.readouterr().out
