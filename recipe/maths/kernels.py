@@ -25,7 +25,7 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, *, forceinline: bool) -> F:
-    options = {"nogil": True, "forceinline": forceinline}
+    options: dict[str, Any] = {"nogil": True, "forceinline": forceinline}
     try:
         return cast(F, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # numba: no place for a cache

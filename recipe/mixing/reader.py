@@ -10,7 +10,8 @@ from recipe.mixing.dealing import dealt_rows
 from recipe.mixing.memory import Memory
 from recipe.mixing.sheets import Library
 from recipe.mixing.walker import Ground, Walked, Walker
-from recipe.sequences.assembly import Buffers, Sheet, Sources, assemble, segment_lengths
+from recipe.sequences.assembly import Sheet, Sources, assemble, segment_lengths
+from recipe.sequences.page import Buffers
 
 SPAN_SEQUENCES = 4096
 """Sequences planned at once."""
