@@ -22,7 +22,7 @@ class Source:
     units: list[list[int]]
 
 
-class Empty(Exception):
+class EmptyError(Exception):
     """A whole epoch gives no row."""
 
 
@@ -74,7 +74,7 @@ class Reader:
             self.open(rule)
             empty += 1
             if empty > 2 * self.num_blocks + 2:
-                raise Empty(self.name)
+                raise EmptyError(self.name)
         return True
 
     def may_turn(self) -> bool:

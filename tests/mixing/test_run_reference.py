@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Snapshot
 from tests.mixing.build import everything
-from tests.mixing.reference import KINDS, Account, Empty, Served, Told, tell
+from tests.mixing.reference import KINDS, Account, EmptyError, Served, Told, tell
 from tests.mixing.worlds import Bank, Case, draw_case
 
 POLICIES = ("repeat", "stop", "redistribute")
@@ -18,7 +18,7 @@ POLICIES = ("repeat", "stop", "redistribute")
 def told(case: Case) -> Told:
     try:
         return tell(case.world.recipe, case.sources)
-    except Empty:
+    except EmptyError:
         with pytest.raises(RecipeError, match="0 sequences"):
             everything(case.world.stream())
         assume(False)

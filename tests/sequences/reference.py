@@ -104,24 +104,31 @@ def slice_document(
     for stop in cuts_of(b, a + rule.stride if a > 0 else first, rule.stride):
         pieces.append(Piece(number, 0 if fresh == 0 else max(0, fresh - overlap), stop, fresh))
         fresh = stop
-    last = pieces[-1]
-    full = first if last.fresh == 0 else rule.window
-    if run is None and last.stop == n and last.stop - last.start < full:
-        if rule.tail == "drop":
-            out.drop("short" if last.fresh == 0 else "tail", last.stop - last.fresh)
-            pieces.pop()
-        elif rule.tail == "backfill" and last.fresh > 0:
-            if last.stop - last.fresh < rule.min_tail:
-                out.drop("tail", last.stop - last.fresh)
-                pieces.pop()
-            else:
-                last.start = n - rule.window
-        elif rule.tail == "pad":
-            last.alone = True
+    if run is None:
+        end_of(pieces, n, first, rule, out)
     for piece in pieces:
         piece.bos = piece.fresh == 0 and doc.bos is not None
         piece.eos = piece.stop == n and doc.eos is not None and piece.size < rule.context
     return pieces
+
+
+def end_of(pieces: list[Piece], n: int, first: int, rule: Rule, out: Opened) -> None:
+    """What the tail rule makes of the piece that reaches the document's end."""
+    last = pieces[-1]
+    full = first if last.fresh == 0 else rule.window
+    if last.stop < n or last.stop - last.start >= full:
+        return
+    if rule.tail == "drop":
+        out.drop("short" if last.fresh == 0 else "tail", last.stop - last.fresh)
+        pieces.pop()
+    elif rule.tail == "backfill" and last.fresh > 0:
+        if last.stop - last.fresh < rule.min_tail:
+            out.drop("tail", last.stop - last.fresh)
+            pieces.pop()
+        else:
+            last.start = n - rule.window
+    elif rule.tail == "pad":
+        last.alone = True
 
 
 def pack(pieces: list[Piece], rule: Rule) -> list[list[Piece]]:
