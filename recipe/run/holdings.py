@@ -41,7 +41,7 @@ class Holding:
     def of(cls, pool: Pool) -> Holding:
         """What an open pool says of itself."""
         return cls(
-            path=str(pool.path),
+            path=str(pool.path.absolute()),
             fingerprint=pool.fingerprint,
             tokenizer=pool.card.tokenizer,
             stock=pool.stock,

@@ -31,6 +31,9 @@ WAIT_SECONDS = 5.0
 POLL_SECONDS = 0.02
 HELD, FREE = ".json", ".free"
 
+_ACTIVE: set[str] = set()
+"""Owners of this process that hold, or are taking, a lease: one that could not be freed is not among them."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Owner:
@@ -55,6 +58,8 @@ class Owner:
     def is_dead(self, now: float, stale: float) -> bool:
         """Whether the owner can no longer write."""
         if self.host == socket.gethostname() and self.space == _space():
+            if self.pid == os.getpid():
+                return self.owner not in _ACTIVE
             return not _alive(self.pid) or _began(self.pid) != self.began
         return abs(self.age(now)) > stale
 
@@ -81,6 +86,7 @@ class Lease:
         held = _file(self._folder, self.owner.fence)
         with suppress(RecipeError):
             writes.rename_file(held, held.with_suffix(FREE))
+        _ACTIVE.discard(self.owner.owner)
 
 
 @contextmanager
@@ -139,13 +145,24 @@ def _take(folder: Path, wait: float, stale: float) -> Owner:
         if owner is None or owner.is_dead(time.time(), stale):
             mine = _me(1 if newest is None else int(newest.stem) + 1)
             taken = newest is None or owner is None or owner.fence == int(newest.stem)
-            path = _file(folder, mine.fence)
-            if taken and writes.create_file(path, canonical(asdict(mine))) and _tidy(folder, mine):
+            if taken and _create(folder, mine):
                 return mine
         elif time.monotonic() >= give_up:
             raise RecipeError("the run is being written", [_taken(folder, owner)])
         else:
             time.sleep(POLL_SECONDS)
+
+
+def _create(folder: Path, mine: Owner) -> bool:
+    _ACTIVE.add(mine.owner)
+    won = False
+    try:
+        path = _file(folder, mine.fence)
+        won = writes.create_file(path, canonical(asdict(mine))) and _tidy(folder, mine)
+    finally:
+        if not won:
+            _ACTIVE.discard(mine.owner)
+    return won
 
 
 def _tidy(folder: Path, mine: Owner) -> bool:

@@ -12,7 +12,9 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,17 @@ CHANGING = ("write", "fsync", "rename", "link", "unlink", "ftruncate", "makedirs
 """Calls that change a folder; ``open`` counts when it creates."""
 
 
-class FaultyOs:
-    """``os``, but its n-th changing call meets ``fault``; with ``fault=None`` it only counts."""
+Fault = Callable[..., Any]
+"""Called as ``fault(stand_in, name, do, args)`` in place of a call; ``do()`` does it."""
 
-    def __init__(self, fault: Callable[[FaultyOs, str, tuple[Any, ...]], Any] | None, at: int = -1) -> None:
+
+class FaultyOs:
+    """``os``, but its n-th changing call meets ``fault``; with ``fault=None`` it only counts.
+
+    fsync is counted and left out: it changes nothing that a killed process leaves behind.
+    """
+
+    def __init__(self, fault: Fault | None, at: int = -1) -> None:
         self.calls: list[str] = []
         self._fault = fault
         self._at = at
@@ -44,8 +53,8 @@ class FaultyOs:
                 return real(*args, **kwargs)
             self.calls.append(name)
             if self._fault is not None and len(self.calls) - 1 == self._at:
-                return self._fault(self, name, args)
-            return real(*args, **kwargs)
+                return self._fault(self, name, partial(real, *args, **kwargs), args)
+            return None if name == "fsync" else real(*args, **kwargs)
 
         return call
 
@@ -54,36 +63,30 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def killed_before(stand_in: FaultyOs, name: str, args: tuple[Any, ...]) -> None:
+def killed_before(stand_in: FaultyOs, name: str, do: Callable[[], Any], args: tuple[Any, ...]) -> None:
     die()
 
 
-def killed_after(stand_in: FaultyOs, name: str, args: tuple[Any, ...]) -> None:
-    getattr(os, name)(*args)
-    die()
-
-
-def killed_half_way(stand_in: FaultyOs, name: str, args: tuple[Any, ...]) -> None:
+def killed_half_way(stand_in: FaultyOs, name: str, do: Callable[[], Any], args: tuple[Any, ...]) -> None:
     if name == "write":
         os.write(args[0], bytes(args[1])[: len(args[1]) // 2])
     die()
 
 
-def full_once(stand_in: FaultyOs, name: str, args: tuple[Any, ...]) -> None:
+def full_once(stand_in: FaultyOs, name: str, do: Callable[[], Any], args: tuple[Any, ...]) -> Any:
+    if name == "unlink":
+        return do()
     if name == "write":
         os.write(args[0], bytes(args[1])[: len(args[1]) // 2])
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def full_from_then_on(stand_in: FaultyOs, name: str, args: tuple[Any, ...]) -> None:
+def full_from_then_on(stand_in: FaultyOs, name: str, do: Callable[[], Any], args: tuple[Any, ...]) -> Any:
     """Nothing that needs room succeeds any more; removing and renaming do."""
     stand_in._at = len(stand_in.calls)
     if name in ("unlink", "rename", "ftruncate", "fsync"):
-        return getattr(os, name)(*args)
-    return full_once(stand_in, name, args)
-
-
-KILLS = (killed_before, killed_half_way, killed_after)
+        return do()
+    return full_once(stand_in, name, do, args)
 
 
 def plain_recipe(root: Path) -> dict[str, Any]:
@@ -116,7 +119,8 @@ def rewound(path: Path, root: Path) -> None:
 
 OPERATIONS = {"start": start, "first": first, "second": second, "rewound": rewound}
 """Each goes on from what those before it left."""
-MAY_BE_AT = {"start": {0}, "first": {0, 5}, "second": {5, 9}, "rewound": {9, 7}}
+MAY_BE_AT = {"start": {0}, "first": {0, 5}, "second": {5, 9}, "rewound": {9, 5, 7}}
+"""Where the run may stand after a cut; a rewind row counts by itself."""
 
 
 def numbers(path: Path) -> list[Any]:
@@ -150,7 +154,8 @@ class Checker:
         with recipe.open_run(path) as run:
             assert run.step in MAY_BE_AT[operation], run.step
             stream = run.stream()
-            assert [stream.batch(s)["input_ids"].tolist() for s in range(run.step, 12)] == self._batches[run.step :]
+            left = [stream.batch(step)["input_ids"].tolist() for step in range(run.step, run.num_steps)]
+            assert left == self._batches[run.step :]
             number = run.checkpoint(run.step + 1)
             run.checkpoint(run.num_steps)
         assert numbers(path) == self._numbers
@@ -165,8 +170,8 @@ def in_child(work: Callable[[], None], stand_in: FaultyOs) -> bool:
         writes.os = stand_in  # type: ignore[assignment]
         try:
             work()
-        except BaseException as error:  # noqa: BLE001
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        except BaseException as error:
+            traceback.print_exception(error)
             os._exit(3)
         os._exit(0)
     _, status = os.waitpid(child, 0)
@@ -183,22 +188,32 @@ def copy(source: Path, target: Path) -> Path:
     return target
 
 
+def cuts_of(work: Callable[[], None]) -> list[tuple[Fault, int]]:
+    """Every moment to kill some work at: before each change, and within each write.
+
+    After a change is the same as before the next one.
+    """
+    counting = FaultyOs(None)
+    writes.os, outside = counting, writes.os  # type: ignore[assignment]
+    work()
+    writes.os = outside
+    calls = counting.calls
+    halves = [(killed_half_way, at) for at, name in enumerate(calls) if name == "write"]
+    return [*((killed_before, at) for at in range(len(calls))), *halves]
+
+
 def enumerate_kills(folder: Path, root: Path) -> dict[str, int]:
     """Kill at every write of every operation; the number of cuts made, by operation."""
     checker = Checker(folder, root)
-    made = dict.fromkeys(OPERATIONS, 0)
+    made = {}
     base = folder / "base"
     for name, operation in OPERATIONS.items():
-        for kill in KILLS:
-            at = 0
-            while True:
-                path = copy(base, folder / "run" / "r")
-                path.parent.mkdir(exist_ok=True)
-                if not in_child(lambda p=path, o=operation: o(p, root), FaultyOs(kill, at)):
-                    break
-                checker.check(path, name)
-                made[name] += 1
-                at += 1
+        cuts = cuts_of(lambda o=operation: o(copy(base, folder / "count"), root))
+        for fault, at in cuts:
+            path = copy(base, folder / "run")
+            assert in_child(lambda p=path, o=operation: o(p, root), FaultyOs(fault, at))
+            checker.check(path, name)
+        made[name] = len(cuts)
         operation(base, root)
     return made
 
@@ -206,28 +221,26 @@ def enumerate_kills(folder: Path, root: Path) -> dict[str, int]:
 def enumerate_second_kills(folder: Path, root: Path) -> int:
     """A run cut in the middle of the ledger's append, whose repair is cut at every write in turn."""
     checker = Checker(folder, root)
-    base = folder / "base"
+    base, torn = folder / "base", folder / "torn"
     start(base, root)
     first(base, root)
-    counting = FaultyOs(None)
-    writes.os = counting  # type: ignore[assignment]
-    second(copy(base, folder / "count"), root)
-    writes.os = os
-    appended = max(k for k, name in enumerate(counting.calls[:-6]) if name == "write")
-    made = 0
-    for inner in KILLS:
-        for first_cut in (appended, appended - 1):
-            at = 0
-            while True:
-                path = copy(base, folder / "run")
-                assert in_child(lambda p=path: second(p, root), FaultyOs(killed_half_way, first_cut))
-                if not in_child(lambda p=path: recipe.open_run(p).checkpoint(9), FaultyOs(inner, at)):
-                    break
-                checker.check(path, "second")
-                made, at = made + 1, at + 1
-    return made
+    halves = [at for fault, at in cuts_of(lambda: second(copy(base, torn), root)) if fault is killed_half_way]
+    size = (base / "ledger.jsonl").stat().st_size
+    for at in halves:
+        assert in_child(lambda: second(copy(base, torn), root), FaultyOs(killed_half_way, at))
+        if (torn / "ledger.jsonl").stat().st_size > size:
+            break
+    else:
+        raise AssertionError("no write to the ledger was cut")
+    cuts = cuts_of(lambda: second(copy(torn, folder / "count"), root))
+    for fault, at in cuts:
+        path = copy(torn, folder / "run")
+        assert in_child(lambda p=path: second(p, root), FaultyOs(fault, at))
+        checker.check(path, "second")
+    return len(cuts)
 
 
 if __name__ == "__main__":
+    writes.os = FaultyOs(None)  # type: ignore[assignment]
     where, pools = Path(sys.argv[2]), Path(sys.argv[3])
     print(json.dumps({"kills": enumerate_kills, "second": enumerate_second_kills}[sys.argv[1]](where, pools)))

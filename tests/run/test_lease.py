@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 from recipe.errors import RecipeError
 from recipe.run import lease
 from recipe.run.lease import held, newest_owner
+from tests.run.faulty import FaultyOs, full_once
 
 HOLD = """
 import sys
@@ -131,7 +131,7 @@ def test_who_was_taken_over_is_told_before_it_writes(tmp_path: Path):
 
 def test_an_exception_inside_frees_the_lease(tmp_path: Path):
     with pytest.raises(ZeroDivisionError), held(tmp_path):
-        1 / 0
+        raise ZeroDivisionError
     with held(tmp_path, wait=0):
         pass
 
@@ -157,7 +157,14 @@ def test_a_damaged_lease_is_reported(tmp_path: Path):
         pass
 
 
-def test_an_owner_that_is_this_process_is_alive():
-    me = lease._me(1)
-    assert not me.is_dead(me.heartbeat + 1000, 30)
-    assert me.pid == os.getpid()
+def test_a_lease_of_this_process_that_could_not_be_freed_is_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with held(tmp_path) as mine:
+        assert not mine.owner.is_dead(mine.owner.heartbeat + 1000, 30)
+        with monkeypatch.context() as patch:
+            patch.setattr(lease.writes, "os", FaultyOs(full_once, 0))
+            mine.release()
+        assert newest_owner(tmp_path) == mine.owner
+        with held(tmp_path, wait=0) as other:
+            assert other.owner.fence == 2

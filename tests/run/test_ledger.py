@@ -101,7 +101,11 @@ def test_an_empty_ledger_is_reported(tmp_path: Path):
 
 def test_a_rewind_discards_what_ends_after_it(tmp_path: Path):
     chunk = [{"kind": "chunk", "steps": [a, a + 10]} for a in range(0, 40, 10)]
-    bodies = [*chunk, {"kind": "rewind", "from_step": 40, "to_step": 25}, {"kind": "chunk", "steps": [20, 30]}]
+    bodies = [
+        *chunk,
+        {"kind": "rewind", "from_step": 40, "to_step": 25},
+        {"kind": "chunk", "steps": [20, 30]},
+    ]
     path = ledger(tmp_path / "ledger.jsonl", bodies)
     kept = [row.data["steps"] for row in surviving(path, read_tail(path)) if row.kind == "chunk"]
     assert kept == [[20, 30], [10, 20], [0, 10]]

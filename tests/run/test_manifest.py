@@ -33,7 +33,9 @@ def test_any_flipped_byte_is_found(tmp_path: Path):
             unseal(tmp_path, data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
 
 
-@pytest.mark.parametrize("data", [b"", b"hash: ", b"a: 1\n", sealed(PLAIN)[:-1], sealed(PLAIN) + b"\n", b"\xff"])
+@pytest.mark.parametrize(
+    "data", [b"", b"hash: ", b"a: 1\n", sealed(PLAIN)[:-1], sealed(PLAIN) + b"\n", b"\xff"]
+)
 def test_a_cut_or_longer_file_is_found(tmp_path: Path, data: bytes):
     (tmp_path / "m.yaml").write_bytes(data)
     with pytest.raises(RecipeError, match="damaged"):

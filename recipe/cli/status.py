@@ -1,0 +1,95 @@
+"""``recipe status``: where a run stands and what it has spent."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Group
+from rich.text import Text
+
+from recipe.cli.options import add_json
+from recipe.cli.output import print_json, print_tables
+from recipe.report.tables import table
+from recipe.run.status import Status, run_status
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words of ``recipe status``."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as runs/demo")
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the status; nothing is locked or written."""
+    status = run_status(args.run)
+    if args.json:
+        print_json(status.to_plain())
+    else:
+        print_tables([_heading(status), _pools(status), *_checkpoints(status)])
+        print_tables(Text(line) for line in _remarks(status))
+    return 0
+
+
+def _heading(status: Status) -> Text:
+    if status.complete and status.step == status.num_steps:
+        where = "complete"
+    elif status.complete:
+        where = "ended early: a pool ran dry"
+    else:
+        where = f"next in stage {status.stage}"
+    part = status.step / status.num_steps
+    return Text(
+        f"{status.name}: step {status.step:,} of {status.num_steps:,} ({part:.1%}), {where}; "
+        f"{status.positions:,} positions"
+    )
+
+
+def _pools(status: Status) -> Group:
+    total = sum(pool.spent for pool in status.pools.values())
+    columns = ("pool", "owed", "spent", "difference", "share", "documents", "distinct", "epoch")
+    rows = [
+        (
+            name,
+            f"{pool.owed:,}",
+            f"{pool.spent:,}",
+            f"{pool.spent - pool.owed:+,}",
+            f"{pool.spent / total:.2%}" if total else "",
+            f"{pool.documents:,}",
+            f"{pool.distinct:,}",
+            str(pool.epoch),
+        )
+        for name, pool in status.pools.items()
+    ]
+    return table(f"spent against owed, in {status.count} tokens", columns, rows)
+
+
+def _checkpoints(status: Status) -> list[Group]:
+    rows = [
+        (
+            at.uri or "",
+            f"{at.step:,}",
+            str(at.manifest),
+            at.time,
+            "" if at.gpu_hours is None else f"{at.gpu_hours:,}",
+        )
+        for at in status.checkpoints
+    ]
+    columns = ("weights", "step", "manifest", "time", "GPU-hours")
+    return [table("last checkpoints", columns, rows)] if rows else []
+
+
+def _remarks(status: Status) -> list[str]:
+    lines = [
+        f"warning: pool {row['pool']} {row['what']} ({row['max_epochs']}), by step {row['step']}"
+        for row in status.warnings
+    ]
+    if status.served is not None:
+        lines.append(f"last step handed to the trainer: {status.served['step']:,} at {status.served['time']}")
+    if status.unfinished is not None:
+        lines.append(
+            f"a checkpoint was cut short ({status.unfinished}); the next one goes on from what counts"
+        )
+    if status.writer is not None:
+        lines.append(f"{status.writer} is writing, or stopped while writing")
+    return lines

@@ -1,0 +1,127 @@
+"""C07, R07: data that changed under a run is refused, or accepted on record."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recipe
+from recipe import RecipeError
+from recipe.run.ledger import read_rows
+from recipe.run.manifest import latest_path, read_manifest
+from tests.run.conftest import Build, served, stage, write
+
+
+@pytest.fixture
+def path(build: Build, tmp_path: Path) -> Path:
+    """A run of pools x and y, stopped at step 6 inside a chunk; then x is replaced by a smaller pool."""
+    write(tmp_path / "x", seed=1, documents=80)
+    write(tmp_path / "y", seed=2, documents=80)
+    quotas = {"x": "50%", "y": "50%"}
+    wanted = build(
+        pools_root=str(tmp_path),
+        pools={"x": {"path": "x"}, "y": {"path": "y"}},
+        groups={},
+        stages={"s": stage(tokens=960, context=16, chunk=200, quotas=quotas)},
+    )
+    with recipe.start_run(wanted, tmp_path / "run") as run:
+        run.checkpoint(6)
+    shutil.move(tmp_path / "x", tmp_path / "old")
+    write(tmp_path / "x", seed=3, documents=40)
+    return tmp_path / "run"
+
+
+def test_C07_R07_changed_data_is_refused_with_both_digests(path: Path):
+    old = recipe.pools.open_pool(path.parent / "old", "x").fingerprint
+    new = recipe.pools.open_pool(path.parent / "x", "x").fingerprint
+    with pytest.raises(RecipeError) as caught:
+        recipe.open_run(path)
+    (problem,) = caught.value.problems
+    assert problem.where == "pools.x"
+    assert new in str(problem.given)
+    assert old in problem.expected
+    assert "accept_data_change" in problem.fix
+
+
+def test_R07_accepted_new_data_is_read_from_its_beginning(path: Path):
+    with recipe.open_run(path, accept_data_change=True) as run:
+        stream = run.stream()
+        new = recipe.pools.open_pool(path.parent / "x", "x")
+        rows = [stream.provenance(step, row) for step in range(6, run.num_steps) for row in range(3)]
+        seen = [piece for row in rows for piece in row if piece.pool == "x"]
+        total = sum(piece.stop - piece.fresh for piece in seen)
+        again = sum(piece.stop - piece.fresh for piece in set(seen))
+        assert min(total, new.stock) == again
+
+
+def test_C07_an_accepted_change_is_on_the_ledger_and_in_the_manifest(path: Path):
+    with recipe.open_run(path, accept_data_change=True) as run:
+        unbroken = served(run.stream(), 6)
+        run.checkpoint(8)
+    rows = list(read_rows(path / "ledger.jsonl"))
+    (data,) = (row.data for row in rows if row.kind == "data")
+    assert (data["step"], list(data["pools"])) == (6, ["x"])
+    assert [r.data["steps"] for r in rows if r.kind == "chunk"][:2] == [[0, 5], [5, 6]]
+    manifest = read_manifest(latest_path(path))
+    assert manifest["readable_from"] == 6
+    assert manifest["pools"]["x"]["fingerprint"] == data["pools"]["x"]["after"]
+    with recipe.open_run(path) as run:
+        assert served(run.stream(), 8) == unbroken[2:]
+        run.checkpoint(run.num_steps)
+    rows = [row.data for row in read_rows(path / "ledger.jsonl") if row.kind == "chunk"]
+    assert [row["steps"][0] for row in rows] == [0, *(row["steps"][1] for row in rows[:-1])]
+    assert [row["grid"] for row in rows][:3] == [[0, 200], [200, 288], [288, 400]]
+
+
+def test_steps_before_accepted_data_are_not_served_from_it(path: Path):
+    with recipe.open_run(path, accept_data_change=True) as run:
+        state = run.state(7)
+        with pytest.raises(RecipeError, match="a step before new data was accepted"):
+            run.stream().batch(5)
+    with pytest.raises(RecipeError, match="a step before new data was accepted"):
+        recipe.stream_from(state).batch(5)
+
+
+def test_the_old_data_put_back_opens_the_old_step(path: Path):
+    recipe.open_run(path, accept_data_change=True).checkpoint(8)
+    shutil.move(path.parent / "x", path.parent / "new")
+    shutil.move(path.parent / "old", path.parent / "x")
+    with pytest.raises(RecipeError, match="the data changed"):
+        recipe.open_run(path)
+    with recipe.open_run(path, 6) as run:
+        run.checkpoint(run.num_steps)
+    kept = [row.kind for row in read_rows(path / "ledger.jsonl")]
+    assert kept.count("rewind") == 1
+    assert recipe.open_run(path).complete
+
+
+def test_a_state_opens_only_the_data_it_was_made_with(path: Path):
+    with recipe.open_run(path, accept_data_change=True) as run:
+        run.checkpoint(8)
+        state = run.state(8)
+    shutil.rmtree(path.parent / "x")
+    shutil.copytree(path.parent / "old", path.parent / "x")
+    with pytest.raises(RecipeError, match="the data changed"):
+        recipe.stream_from(state)
+    with pytest.raises(RecipeError, match="the data changed"):
+        recipe.open_run(path, state=state, accept_data_change=True)
+
+
+def test_new_data_with_ids_the_model_has_no_row_for_is_refused(path: Path, build: Build, tmp_path: Path):
+    write(tmp_path / "z", seed=4, documents=60)
+    whole = {"z": "100%"}
+    wanted = build(
+        pools_root=str(tmp_path),
+        pools={"z": {"path": "z"}},
+        groups={},
+        model={"vocab_size": 500},
+        stages={"s": stage(tokens=480, context=16, quotas=whole)},
+    )
+    recipe.start_run(wanted, tmp_path / "limited").close()
+    shutil.rmtree(tmp_path / "z")
+    recipe.write_pool(tmp_path / "z", [np.full(20, 600)] * 20, vocab_size=700, eos=0)
+    with pytest.raises(RecipeError, match="600"):
+        recipe.open_run(tmp_path / "limited", accept_data_change=True)
