@@ -15,6 +15,7 @@ from recipe.cli.output import confirm, print_json, print_tables, progress, say
 from recipe.config import Recipe, expand_sweep, load_recipe, sweep_labels
 from recipe.errors import RecipeError
 from recipe.integrations.job import SEQUENCES, expected_bytes, missing_steps, write_run
+from recipe.mixing.plan import make_plan
 from recipe.report.figures import amount
 from recipe.report.spent import spent_tables, spent_to_plain
 from recipe.run.ledger import read_tail, surviving
@@ -83,6 +84,9 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
 
 def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     prepare_missing(job.recipe, job.source, quiet=args.json)
+    if not job.folder.exists():
+        for warning in make_plan(job.recipe, compare_packing=False).warnings:
+            say(f"warning: {warning}", quiet=args.json)
     with resume_or_start(job.recipe, job.folder) as run:
         first = run.step
         _say_where(run, quiet=args.json)
@@ -92,6 +96,9 @@ def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
         ledger = run.path / "ledger.jsonl"
         rows = [row.data for row in surviving(ledger, read_tail(ledger))]
         stock = {name: int(pool["stock"]) for name, pool in rows[-1]["pools"].items()}
+        for row in rows:
+            if row["kind"] == "warning":
+                say(f"warning: pool {row['pool']}, step {row['step']:,}: {row['what']}", quiet=args.json)
         if not args.json:
             print_tables(spent_tables(run.recipe, rows, stock))
             print(_closing_words(run, job, first))

@@ -139,6 +139,18 @@ def test_a_missing_pool_is_named_and_starts_nothing(small, capsys):
     assert not Path("runs/small").exists()
 
 
+def test_a_pool_that_runs_dry_is_told_first_and_ends_the_run_whole(small, capsys):
+    words = ["small.yaml", "on_exhausted=stop", "max_epochs=1", "stages.long.tokens=8Ki"]
+    assert main(["run", *words]) == 0
+    said = capsys.readouterr()
+    assert "warning: pool 'a' runs dry" in said.err
+    ended = answer(capsys, *words)
+    assert ended["complete"] is True
+    assert 16 < ended["step"] < ended["num_steps"]
+    assert files_in(Path("runs/small/sequences"))[-1][1] == ended["step"]
+    assert main(["audit", "runs/small"]) == 0
+
+
 @pytest.mark.parametrize("name", ["a/b", "..", "."])
 def test_a_name_is_one_folder(small, capsys, name):
     assert main(["run", "small.yaml", "--name", name]) == 2
