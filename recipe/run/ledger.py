@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recipe.errors import RecipeError
-from recipe.run.canonical import Plain, canonical, hash_of
+from recipe.run.canonical import Plain, canonical, digest, hash_of
 
 FORMAT = 1
 CLOSING_KINDS = ("created", "chunk", "data")
@@ -165,9 +165,10 @@ def parse_line(path: Path, offset: int, line: bytes) -> Plain:
     """
     try:
         row = json.loads(line)
-        body = {key: value for key, value in row.items() if key != "hash"}
-        whole = hash_of(body) == row["hash"] and canonical(row) == line and "kind" in row
-    except (ValueError, AttributeError, KeyError, RecursionError):
+        mark = f'"hash":"{row["hash"]}",'.encode()
+        # Over the bytes as they are: what is left without the hash is the text it was made from.
+        whole = line.count(mark) == 1 and digest(line.replace(mark, b"")) == row["hash"] and "kind" in row
+    except (ValueError, TypeError, KeyError, RecursionError):
         whole = False
     if not whole:
         raise _damaged(
