@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import ceil
 
 from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
@@ -28,7 +29,8 @@ def needs_exact(recipe: Recipe, pools: Mapping[str, PoolPlan], end: Snapshot) ->
         cursor, allowed = state.cursor, pool.max_epochs
         over = cursor.epoch > allowed or (cursor.epoch == allowed and (cursor.block > 0 or cursor.stage >= 0))
         if over and recipe.exhaustion(name) == "repeat":
-            problems.append(_exhausted(name, pool, state.spent, pool.stock_tokens * allowed))
+            begun = cursor.epoch + (1 if cursor.block or cursor.stage >= 0 else 0)
+            problems.append(_exhausted(name, pool, (state.spent, pool.stock_tokens * allowed), begun))
     if end.ended:
         warnings.append(f"the run ends at step {end.step}: a pool runs dry under on_exhausted: stop")
     for index in end.left:
@@ -44,15 +46,16 @@ def needs_estimated(
 ) -> Needs:
     """Pools that are certain to run out (problems) or may (warnings), from the estimates and their bound."""
     problems, warnings = [], []
+    spread = max(
+        (epoch.spread for stage in yields.values() for epoch, _ in stage.values()), default=Fraction(0)
+    )
     for name, pool in pools.items():
-        spread = max((y[name][0].spread for y in yields.values() if name in y), default=Fraction(0))
-        spread = max([spread, *(e.spread for y in yields.values() for e, _ in y.values())], default=spread)
         need = sum((stage.pools[name].need for stage in stages.values()), Fraction(0))
         have = _capacity(name, pool, yields)
         policy = recipe.exhaustion(name)
         if pool.epochs * (1 - spread) > pool.max_epochs:
             if policy == "repeat":
-                problems.append(_exhausted(name, pool, int(need), have))
+                problems.append(_exhausted(name, pool, (int(need), have), ceil(pool.epochs)))
             else:
                 warnings.append(
                     f"pool {name!r} runs dry near position {pool.exhausted_at} of the run "
@@ -71,9 +74,10 @@ def _capacity(name: str, pool: PoolPlan, yields: Mapping[str, Yields]) -> int:
     return int(max(epochs, default=Fraction(0)) * pool.max_epochs)
 
 
-def _exhausted(name: str, pool: PoolPlan, need: int, have: int) -> Problem:
+def _exhausted(name: str, pool: PoolPlan, amounts: tuple[int, int], enough: int) -> Problem:
+    """``amounts``: tokens needed, and what the readings allowed hold; ``enough`` readings would do."""
+    need, have = amounts
     readings = "1 reading" if pool.max_epochs == 1 else f"{pool.max_epochs} readings"
-    enough = -(-pool.epochs.numerator // pool.epochs.denominator)
     return Problem(
         f"pools.{name}",
         f"needs {need:,} tokens",
