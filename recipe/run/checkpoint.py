@@ -129,6 +129,8 @@ class Writer:
         first = min(start.snapshot, anchor, key=lambda snapshot: snapshot.step)
         marks = self._stream.closings(first, step)
         end = self._stream.snapshot(step)
+        if end.ended and first.step < end.step and (not marks or marks[-1].step < end.step):
+            marks.append(end)  # a walk that stops here does not see that nothing follows
         chunks = [mark for mark in marks if mark.step > start.snapshot.step]
         bodies += self._accounts.chunk_rows(start, chunks, self.subject.version)
         warned = self._accounts.warnings(standing.opened if standing.changed else anchor, end)

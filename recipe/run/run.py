@@ -162,7 +162,14 @@ class Run:
         """The snapshot of a step that a checkpoint may be written at."""
         if operator.index(step) < self.step:
             raise self._refused(step, f"{self.step}..{self.num_steps}: this handle stands at {self.step}")
-        return self._stream_snapshot(step)
+        end = self._stream_snapshot(step)
+        if end.step < self.num_steps and any(
+            self.recipe.exhaustion(name) != "repeat" for name in self.recipe.pools
+        ):
+            for _ in self._stream.walk(end, end.step + 1):
+                pass  # whether a pool runs dry right here shows in the step after
+            end = self._stream.snapshot(end.step)
+        return end
 
     def _stream_snapshot(self, step: Any) -> Snapshot:
         if not 0 <= operator.index(step) <= self.num_steps:
