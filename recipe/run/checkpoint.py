@@ -239,7 +239,7 @@ class _Told:
     warnings: list[Plain]
 
 
-def read_back(snapshot: Snapshot, pools: set[int]) -> Snapshot:
+def read_from_beginning(snapshot: Snapshot, pools: set[int]) -> Snapshot:
     """The snapshot with some pools at the beginning of their reading; what they gave stays counted."""
     return replace(
         snapshot,

@@ -11,7 +11,7 @@ from recipe.config import Recipe, difference, fingerprint
 from recipe.errors import Problem, RecipeError
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import hash_of
-from recipe.run.checkpoint import Standing, Writer, check_nothing_lost, read_back
+from recipe.run.checkpoint import Standing, Writer, check_nothing_lost, read_from_beginning
 from recipe.run.folder import RecipeVersion, RunFolder, read_version
 from recipe.run.head import Head, find_checkpoint, read_head, snapshot_of
 from recipe.run.hints import Hints
@@ -143,7 +143,9 @@ def open_place(
         close_pools(pools.values())
         raise
     snapshot = state.snapshot
-    opened = read_back(snapshot, {k for k, name in enumerate(state.recipe.pools) if name in differing})
+    opened = read_from_beginning(
+        snapshot, {k for k, name in enumerate(state.recipe.pools) if name in differing}
+    )
     readable_from = snapshot.step if differing else state.readable_from
     stream = RunStream(state.recipe, pools, opened, floor=snapshot.step if readable_from else 0)
     marks = {name: pool.fingerprint for name, pool in pools.items()}
