@@ -14,7 +14,7 @@ from tests.sequences.reference import Doc, Row, counts, left_over, open_block, w
 KINDS = ("body", "overlap", "special", "padding", "labels", "documents")
 
 
-@dataclass
+@dataclass(repr=False)
 class Source:
     """A pool's contents: its documents, and the document numbers of every unit."""
 
