@@ -6,6 +6,9 @@ import threading
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recipe.mixing.dealing import dealt_rows
 from recipe.mixing.memory import Memory
 from recipe.mixing.sheets import Library
@@ -15,8 +18,6 @@ from recipe.sequences.page import Buffers
 
 SPAN_SEQUENCES = 4096
 """Sequences planned at once."""
-
-_dealt_rows = lru_cache(maxsize=64)(dealt_rows)
 
 Batch = dict[str, Any]
 """Arrays by name, and numbers on request; see :meth:`recipe.mixing.stream.Stream.batch`."""
@@ -45,10 +46,17 @@ class Span(NamedTuple):
         """Whether the step is one of these."""
         return 0 <= step - self.first_step < self.num_steps
 
-    def rows(self, step: int, deal: Deal) -> Any:
+    def rows(self, step: int, deal: Deal) -> NDArray[np.int64]:
         """int64[rows]: places in the sheet of a rank's rows in a step."""
-        dealt = _dealt_rows(self.batch, deal.rank, deal.size, deal.micro_batch)
-        return dealt + (step - self.first_step) * self.batch
+        rows: NDArray[np.int64] = _dealt(self.num_steps, self.batch, deal)[step - self.first_step]
+        return rows
+
+
+@lru_cache(maxsize=64)
+def _dealt(num_steps: int, batch: int, deal: Deal) -> NDArray[np.int64]:
+    """int64[num_steps, rows]: a rank's rows in steps that lie one behind the other."""
+    dealt = dealt_rows(batch, deal.rank, deal.size, deal.micro_batch)
+    return dealt + np.arange(num_steps)[:, None] * batch
 
 
 class Reader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from recipe.sequences.assembly import (
     Sheet,
     Sources,
 )
-from recipe.sequences.blocks import Rows, measure
+from recipe.sequences.blocks import Rows
 
 
 class Library:
@@ -71,58 +72,53 @@ class Library:
 
     def sheet(self, walked: Walked) -> Sheet:
         """The pieces of walked sequences, with where their documents lie."""
-        sizes, pieces = _gather_pieces(walked)
-        ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        pool_of_piece = np.repeat(walked.pools, sizes)
-        for p, pool in enumerate(self._pools):
-            here = np.flatnonzero(pool_of_piece == p)
-            if len(here):
-                tokens, part, base = _locate(pool, pieces[here, DOCUMENT])
-                pieces[here, TOKENS] = tokens
-                pieces[here, SLOT] = part + self._first_slot[p]
-                pieces[here, BASE] = base
+        rows_of = [np.flatnonzero(walked.block_of == b) for b in range(len(walked.blocks))]
+        sizes = _sizes(walked, rows_of)
+        ends = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=ends[1:])
+        pieces = np.empty((int(ends[-1]), 8), np.int64)
+        for rows, block in zip(rows_of, walked.blocks, strict=True):
+            if len(rows):
+                p = int(walked.pools[rows[0]])
+                pool, first_slot = self._pools[p], int(self._first_slot[p])
+                documents = (block.documents, block.tokens, block.starts)
+                parts = (pool.part_documents, pool.part_offsets, first_slot)
+                _gather(block.rows, (documents, parts), (walked.indices[rows], ends[rows]), pieces)
         return Sheet(ends, walked.pools, pieces)
 
 
-def _locate(pool: Pool, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Body tokens and part of each document, and the place of its first body token there."""
-    measured = measure(pool, documents)
-    part = np.searchsorted(pool.part_documents, documents, side="right") - 1
-    base = np.asarray(pool.offsets[documents]) + measured.bos - np.asarray(pool.part_offsets)[part]
-    return measured.tokens, part, base
-
-
-def _gather_pieces(walked: Walked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pieces per sequence, and the first columns of all pieces, in schedule order."""
+def _sizes(walked: Walked, rows_of: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Pieces of every sequence."""
     sizes = np.empty(len(walked.pools), np.int64)
-    rows_of = [np.flatnonzero(walked.block_of == b) for b in range(len(walked.blocks))]
     for rows, block in zip(rows_of, walked.blocks, strict=True):
         indices = walked.indices[rows]
         sizes[rows] = block.rows.ends[indices + 1] - block.rows.ends[indices]
-    firsts, total = np.cumsum(sizes) - sizes, int(sizes.sum())
-    out = np.empty((total, 8), np.int64)
-    for rows, block in zip(rows_of, walked.blocks, strict=True):
-        if len(rows):
-            _gather(block.rows, block.documents, (walked.indices[rows], firsts[rows]), out)
-    return sizes, out
+    return sizes
 
 
 @kernel
 def _gather(
-    rows: Rows,
-    numbers: NDArray[np.int64],
-    places: tuple[NDArray[np.int64], NDArray[np.int64]],
-    out: NDArray[np.int64],
+    rows: Rows, where: Any, places: tuple[NDArray[np.int64], NDArray[np.int64]], out: NDArray[np.int64]
 ) -> None:
-    """Copy the pieces of rows ``places[0]`` of a block to where ``places[1]`` says."""
+    """Copy the pieces of rows ``places[0]`` of a block to where ``places[1]`` says.
+
+    ``where``: of the block's documents the numbers, body tokens and starts; of the pool's parts the first
+    documents, the first tokens and the slot of the first one.
+    """
     indices, firsts = places
+    (numbers, tokens, starts), (part_documents, part_offsets, first_slot) = where
     pieces = rows.pieces
     for r in range(len(indices)):
         k = firsts[r]
         for i in range(rows.ends[indices[r]], rows.ends[indices[r] + 1]):
-            out[k, DOCUMENT] = numbers[pieces.document[i]]
+            at = pieces.document[i]
+            part = np.searchsorted(part_documents, numbers[at], side="right") - 1
+            out[k, DOCUMENT] = numbers[at]
             out[k, START] = pieces.start[i]
             out[k, STOP] = pieces.stop[i]
             out[k, FRESH] = pieces.fresh[i]
             out[k, FLAGS] = pieces.flags[i]
+            out[k, TOKENS] = tokens[at]
+            out[k, SLOT] = first_slot + part
+            out[k, BASE] = starts[at] - part_offsets[part]
             k += 1

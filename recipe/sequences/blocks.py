@@ -72,7 +72,8 @@ class Rows(NamedTuple):
 class Block:
     """The sequences of a block in the order in which they are served.
 
-    ``documents`` int64[n]: document numbers in reading order; ``tokens`` their body tokens;
+    ``documents`` int64[n]: document numbers in reading order; ``tokens`` their body tokens; ``starts``
+    where the first of them is stored, counted over the whole pool;
     ``rows``: the pieces of every sequence, their ``document`` an index into ``documents``;
     ``totals`` int64[num_sequences + 1, len(KINDS)]: counts of all sequences before each;
     ``dropped``: tokens that this opening left out, by reason.
@@ -80,6 +81,7 @@ class Block:
 
     documents: NDArray[np.int64]
     tokens: NDArray[np.int64]
+    starts: NDArray[np.int64]
     rows: Rows
     totals: NDArray[np.int64]
     dropped: dict[str, int]
@@ -136,7 +138,8 @@ def plan_block(pool: Pool, rule: Rule, place: BlockPlace, cuts: tuple[CutBlock, 
         rows, _ = _arrange(pool, cut.rule, place, (measured, runs, depth))
         runs = _left_over(rows, cut.served)
     rows, dropped = _arrange(pool, rule, place, (measured, runs, len(cuts)))
-    return Block(documents, measured.tokens, rows, _count(rows, measured, rule), dropped)
+    starts = np.asarray(pool.offsets[documents]) + measured.bos
+    return Block(documents, measured.tokens, starts, rows, _count(rows, measured, rule), dropped)
 
 
 def _left_over(rows: Rows, served: int) -> NDArray[np.int64]:

@@ -54,7 +54,7 @@ class Buffers:
         self._lock = threading.Lock()
         self._kept: list[tuple[Page, Arrays]] = []
         page = Page.blank(1, 1)
-        self._unheld = _references(page, page.arrays())
+        self._unheld = _references(page, page.arrays())  # of each the fewest there can be
 
     def take(self, num_rows: int, context: int) -> tuple[Page, Arrays]:
         """Memory that nobody else holds, and the batch in it; whoever has that batch holds it."""
@@ -68,6 +68,6 @@ class Buffers:
             return page, Arrays._make(self._kept[-1][1])
 
 
-def _references(page: Page, arrays: Arrays) -> list[int]:
-    """References to a page's memory (views hold it) and to each of its arrays."""
-    return [*map(sys.getrefcount, page), *map(sys.getrefcount, arrays)]
+def _references(page: Page, arrays: Arrays) -> int:
+    """References to a page's memory (views hold it) and to its arrays, together."""
+    return sum(map(sys.getrefcount, page)) + sum(map(sys.getrefcount, arrays))
