@@ -85,8 +85,21 @@ class Stream:
         at = walked.pop() if walked else start
         if at.step != step:
             raise ValueError(f"the run ended at step {at.step}, before step {step}")
+        at = self._ended(at)
         self._memory.add(at)
         return at
+
+    def _ended(self, at: Snapshot) -> Snapshot:
+        """The same state, or the one that says so where the next step cannot be served.
+
+        Looked up each time: a snapshot must not depend on how far somebody happened to read.
+        """
+        repeats = all(self.recipe.exhaustion(name) == "repeat" for name in self.pools)
+        if repeats or at.ended or at.step == self.num_steps:
+            return at
+        ahead = Walker(self._ground, at)
+        ahead.advance(at.step + 1)
+        return ahead.snapshot() if ahead.step == at.step else at
 
     def closings(self, start: Snapshot, stop_step: int) -> list[Snapshot]:
         """Snapshots at every close of a chunk in ``(start.step, stop_step]``, in order."""
