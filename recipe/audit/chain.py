@@ -18,7 +18,7 @@ from recipe.audit.findings import Finding, shown
 from recipe.run.canonical import canonical, digest
 
 NAME = "ledger.jsonl"
-_HASH = re.compile(rb'"hash":"([0-9a-f]{64})"')
+_HASH = re.compile(rb',"hash":"([0-9a-f]{64})"')
 _PREVIOUS = re.compile(rb'"previous":(?:"([0-9a-f]{64})"|null)[,}]')
 _NUMBER = re.compile(rb'"row":(\d{1,18})[,}]')
 _KIND = re.compile(rb'"kind":"([a-z_]{1,40})"[,}]')
@@ -42,8 +42,9 @@ class Entry:
 
     @property
     def where(self) -> str:
-        """How a finding names it."""
-        return f"{NAME} row {self.number if self.number is not None else self.line}"
+        """How a finding names it: by its number, or by its place where the number cannot be trusted."""
+        known = self.number is not None and self.stated == self.computed
+        return f"{NAME} row {self.number if known else self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,12 @@ def _only(text: bytes, key: bytes, pattern: re.Pattern[bytes]) -> re.Match[bytes
 
 def _seal(text: bytes) -> str | None:
     """The hash in the text that is the hash of the text without it."""
-    at = text.find(b'"hash":')
-    while at > 0:
+    at = text.find(b',"hash":')
+    while at >= 0:
         match = _HASH.match(text, at)
-        if match and digest(text[: at - 1] + text[match.end() :]) == match[1].decode():
+        if match and digest(text[:at] + text[match.end() :]) == match[1].decode():
             return match[1].decode()
-        at = text.find(b'"hash":', at + 1)
+        at = text.find(b',"hash":', at + 1)
     return None
 
 

@@ -31,6 +31,12 @@ class Between:
         return self.end.step if self.closed_early and self.start.step < self.end.step < close else close
 
     @property
+    def work_stop(self) -> int:
+        """The step to compute to: where the chunk must close, unless that is absurdly far behind the row."""
+        far = not self.is_in_place and self.stop > 2 * self.end.step + 1000
+        return self.end.step if far else self.stop
+
+    @property
     def is_in_place(self) -> bool:
         """Whether the row ends where it must: at the chunk's close, or where the run ended."""
         ended = self.end.ended and self.start.step < self.end.step < self.stop

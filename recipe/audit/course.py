@@ -132,7 +132,7 @@ class Course:
         self.findings[entry.line] += found
         begin = self.lineage.enter_stage(layout.name, start)
         drift = tuple(_ahead(b) - _ahead(a) for a, b in zip(begin.pools, end.pools, strict=True))
-        self._stops.append(Stop(entry, between.stop, planned))
+        self._stops.append(Stop(entry, between.work_stop, planned))
         self._end_segment()
         self.lineage.close(Mark(entry, end.step, start.stage, planned[1], drift), end)
 
@@ -215,6 +215,7 @@ class Course:
             "state": state,
             "uri": row.get("uri"),
             "hash": row.get("manifest_hash"),
+            "where": entry.where,
             "holdings": dict(self.holdings),
         }
 

@@ -13,6 +13,7 @@ from recipe.audit.record import read_sealed
 from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.pools import Pool, open_pool
+from recipe.pools.blocks import file_hash
 from recipe.run.manifest import manifest_path
 
 SMALL_TOKENS = 32 << 20
@@ -98,15 +99,35 @@ def _compared_with_record(course: Course, pool: Pool) -> list[Finding]:
 
 
 def verify_contents(found: Found, *, full: bool, seed: int) -> Found:
-    """Compare contents with the hashes they were written with: all, or a seeded choice of blocks."""
-    findings, covered = list(found.findings), dict(found.covered)
+    """Compare contents with the hashes they were written with: all, or a seeded choice of blocks.
+
+    Pools whose lengths are damaged are left out of the result's: nothing can be computed from them.
+    """
+    findings, covered, usable = list(found.findings), dict(found.covered), dict[str, Pool]()
     for name, pool in found.pools.items():
         whole = full or pool.num_tokens <= SMALL_TOKENS
         faults = pool.verify(full=whole, sample=SAMPLE_BLOCKS, seed=seed)
+        lengths = faults if pool.layout.table is None else _check_lengths(pool)
         findings += [replace(fault, check="pools", where=f"pools.{name}: {fault.where}") for fault in faults]
+        findings += [replace(fault, check="pools", where=f"pools.{name}: {fault.where}") for fault in lengths]
         if pool.layout.table is None:
             covered[name] = "imported without content hashes: not covered; index and token files compared"
         else:
             some = f"{SAMPLE_BLOCKS} blocks of the token files compared with their hashes (seed {seed})"
             covered[name] = "all files compared with their hashes" if whole else some
-    return Found(found.pools, tuple(findings), covered)
+        if lengths:
+            covered[name] += "; its lengths are damaged, so no row can be computed from it"
+            pool.close()
+        else:
+            usable[name] = pool
+    return Found(usable, tuple(findings), covered)
+
+
+def _check_lengths(pool: Pool) -> list[Finding]:
+    """The files that every recomputation stands on: read whole whatever the sample."""
+    findings = []
+    for name in ("offsets.npy", "units.npy"):
+        record, path = pool.card.files.get(name), pool.path / name
+        if record is not None and (observed := file_hash(path)) != record.hash:
+            findings.append(Finding("contents", str(path), record.hash, observed))
+    return findings

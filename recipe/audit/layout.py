@@ -13,8 +13,6 @@ from math import lcm
 
 from recipe.config import Recipe, Stage
 
-DEFAULT_CHUNK = 1_000_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
@@ -74,9 +72,18 @@ class StageLayout:
         steps = range(self.stop_step)
         return bisect_left(steps, full, lo=self.first_step, key=self.positions_at)
 
+    def closed_by(self, step: int) -> int:
+        """Chunks closed when ``step`` steps of the run are consumed; the stage's end closes its last one."""
+        full = (self.positions_at(step) - self.first_position) // self.chunk
+        return full + (step == self.stop_step and self.close_of(full - 1) < step)
+
 
 def lay_out(recipe: Recipe) -> tuple[StageLayout, ...]:
-    """The stages of a settled recipe in steps and positions."""
+    """The stages of a settled recipe in steps and positions.
+
+    Raises:
+        ValueError: the recipe is not settled.
+    """
     layouts: list[StageLayout] = []
     step = position = 0
     for name, stage in recipe.stages.items():
@@ -117,10 +124,10 @@ def _stage_layout(
         length = stage.tokens
     elif stage.until is not None:
         length = stage.until - begin
-    largest = max(plateau.batch for plateau in plateaus) * stage.context
-    chunk = stage.chunk or max(largest, min(DEFAULT_CHUNK, -(-length // 20)))
+    if stage.chunk is None:
+        raise ValueError(f"stage {name!r} has no chunk: a stored recipe has")
     parts = whole_parts(list(recipe.shares(name).values()))
-    return StageLayout(name, stage.context, plateaus, stop[0], stop[1], length, chunk, parts)
+    return StageLayout(name, stage.context, plateaus, stop[0], stop[1], length, stage.chunk, parts)
 
 
 def whole_parts(shares: list[Fraction]) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ def check_manifests(folder: Path, course: Course, parsed: set[int]) -> list[Find
     for number, expected in course.manifests.items():
         path = manifest_path(folder, number)
         file = read_sealed(folder, path, parse=number in parsed)
-        found += seal_findings("manifest", file, expected["hash"])
+        found += seal_findings("manifest", file, expected["hash"], f"{expected['where']}: manifest_hash")
         if file.value is not None:
             found += _contents(course, file, expected)
     return found + _strangers(folder, course) + _latest(folder, course)

@@ -62,28 +62,37 @@ def _value(path: Path, data: bytes) -> Plain | None:
         return None
 
 
-def seal_findings(check: str, file: Sealed, on_record: str | None) -> list[Finding]:
-    """A file against its own hash and the one the ledger names."""
+def seal_findings(check: str, file: Sealed, on_record: object, said_by: str) -> list[Finding]:
+    """A file against its own hash and the one that the ledger names; ``said_by`` is where it does."""
     if file.computed is None:
         return [Finding(check, file.name, "a file that can be read", "no file")]
+    if file.is_whole and file.stated != on_record:
+        return [
+            Finding(check, file.name, f"hash {on_record}, as {said_by} says", f"hash {file.stated}"),
+            Finding(check, said_by, f"{file.stated}, as {file.name} says", str(on_record)),
+        ]
+    if not file.is_whole and file.computed == on_record:
+        return [Finding(check, f"{file.name}: hash", str(on_record), str(file.stated))]
     if not file.is_whole:
-        if on_record is not None and file.computed == on_record:
-            return [Finding(check, f"{file.name}: hash", on_record, str(file.stated))]
-        expected = f"contents with hash {on_record or file.stated}"
-        return [Finding(check, file.name, expected, f"contents with hash {file.computed}")]
-    if on_record is not None and file.stated != on_record:
-        return [Finding(check, file.name, f"hash {on_record}, as the ledger says", f"hash {file.stated}")]
+        return [
+            Finding(
+                check, file.name, f"contents with hash {on_record}", f"contents with hash {file.computed}"
+            )
+        ]
     return []
 
 
 def check_identity(folder: Path, created: Mapping[str, Any]) -> list[Finding]:
-    """run.yaml against the ledger's first row."""
+    """run.yaml against the ledger's first row; the file is right where its hash is the one on record."""
     file = read_sealed(folder, folder / "run.yaml")
-    found = seal_findings("run", file, created.get("run_hash"))
+    found = seal_findings("run", file, created.get("run_hash"), "ledger.jsonl row 0: run_hash")
     if file.value is None:
         return found
-    expected = {"name": created.get("run"), "id": created.get("id"), "created": created.get("time")}
-    return found + compared("run", file.name, expected, {key: file.value.get(key) for key in expected})
+    in_row = {"run": created.get("run"), "id": created.get("id"), "time": created.get("time")}
+    in_file = dict(zip(in_row, map(file.value.get, ("name", "id", "created")), strict=True))
+    if found:
+        return found + compared("run", file.name, in_row, in_file)
+    return compared("run", "ledger.jsonl row 0", in_file, in_row)
 
 
 def read_recipe(folder: Path, created: Mapping[str, Any]) -> tuple[Intent | None, list[Finding]]:
@@ -93,7 +102,8 @@ def read_recipe(folder: Path, created: Mapping[str, Any]) -> tuple[Intent | None
         return None, [_no_version(f"1..9999, not {version!r}")]
     file = read_sealed(folder, folder / "recipes" / f"{version:04d}.yaml")
     found = [_no_version(f"a version that is there, not {file.name}")] if file.computed is None else []
-    found += seal_findings("recipe", file, created.get("recipe_hash")) + _unnamed(folder, version)
+    found += seal_findings("recipe", file, created.get("recipe_hash"), "ledger.jsonl row 0: recipe_hash")
+    found += _unnamed(folder, version)
     found += _version_findings(file, version, wanted)
     recipe = _recipe((file.value or {}).get("recipe"))
     if found and (repeated := _recipe_in_manifests(folder, str(wanted))) is not None:

@@ -211,7 +211,7 @@ def _state(walk: _Walk, start: State, stop: int) -> State:
         positions=positions,
         stage_positions=positions - layout.first_position,
         sequences=start.sequences + walk.sequences,
-        chunk=start.chunk + (stop >= layout.close_of(start.chunk)),
+        chunk=layout.closed_by(stop),
         counted=walk.leg.counted,
         left=walk.left,
         pools=pools,
