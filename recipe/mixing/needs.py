@@ -8,6 +8,7 @@ from math import ceil
 
 from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
+from recipe.maths.deadlines import drift_bound
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.estimate import EpochYield
 from recipe.mixing.planned import PoolPlan, StagePlan
@@ -53,7 +54,7 @@ def needs_estimated(
         need = sum((stage.pools[name].need for stage in stages.values()), Fraction(0))
         have = _capacity(name, pool, yields)
         policy = recipe.exhaustion(name)
-        if pool.epochs * (1 - spread) > pool.max_epochs:
+        if pool.epochs * (1 - spread) - _drift(name, stages, yields) > pool.max_epochs:
             if policy == "repeat":
                 problems.append(_exhausted(name, pool, (int(need), have), ceil(pool.epochs)))
             else:
@@ -61,12 +62,21 @@ def needs_estimated(
                     f"pool {name!r} runs dry near position {pool.exhausted_at} of the run "
                     f"(on_exhausted: {policy})"
                 )
-        elif spread and pool.epochs * (1 + spread) > pool.max_epochs:
+        elif pool.epochs * (1 + spread) > pool.max_epochs:
             warnings.append(
                 f"pool {name!r} may run out: {float(pool.epochs):.3f} of {pool.max_epochs} readings, "
                 f"give or take {float(spread):.1%}; `recipe plan --exact` decides"
             )
     return problems, warnings
+
+
+def _drift(name: str, stages: Mapping[str, StagePlan], yields: Mapping[str, Yields]) -> Fraction:
+    """Readings by which the schedule may stay behind a pool's share: below one context a stage."""
+    behind = Fraction(0)
+    for stage_name, pools in yields.items():
+        if name in pools and pools[name][0].counted:
+            behind += drift_bound(stages[stage_name].layout.race) / pools[name][0].counted
+    return behind
 
 
 def _capacity(name: str, pool: PoolPlan, yields: Mapping[str, Yields]) -> int:
