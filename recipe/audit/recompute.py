@@ -12,7 +12,7 @@ from recipe.audit.course import COMMON
 from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.intent import Intent
 from recipe.audit.reading import OpenBlock
-from recipe.audit.replay import Ground, Replayed, entered, replay
+from recipe.audit.replay import Ground, Replayed, ended_if_last, entered, replay
 from recipe.audit.segments import Segment, Stop
 from recipe.audit.state import Cursor, Malformed, State
 from recipe.errors import RecipeError
@@ -41,6 +41,11 @@ class Outcome:
     blocks: int = 0
     positions: int = 0
 
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing was found."""
+        return not self.apart and not any(self.findings.values())
+
     def add(self, other: Outcome) -> None:
         """Take in another outcome."""
         self.findings |= other.findings
@@ -63,85 +68,73 @@ def recompute(bench: Bench, segments: Sequence[Segment]) -> Outcome:
     total = Outcome()
     cache: dict[tuple[str, Cursor], OpenBlock] = {}
     for segment in segments:
-        outcome = _one(bench, segment, _start(bench, segment), cache)
+        stated = bench.intent.state_of(segment.start, bench.text.row(segment.start))
+        outcome = _Trial(bench, segment, stated, cache).run()
         true_start = total.states.get(segment.start.line)
-        if true_start is not None and any(outcome.findings.values()):
-            again = _one(bench, segment, true_start, cache)
-            outcome = outcome if any(again.findings.values()) else again
+        if true_start is not None and not outcome.agrees:
+            again = _Trial(bench, segment, true_start, cache).run()
+            outcome = again if again.agrees else outcome
         total.add(outcome)
     return total
 
 
-def _start(bench: Bench, segment: Segment) -> State:
-    return bench.intent.state_of(segment.start, bench.text.row(segment.start))
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One segment computed again from a start state."""
 
+    bench: Bench
+    segment: Segment
+    start: State
+    cache: dict[tuple[str, Cursor], OpenBlock]
 
-def _one(bench: Bench, segment: Segment, start: State, cache: dict[tuple[str, Cursor], OpenBlock]) -> Outcome:
-    """One segment from a start state; what cannot be computed is a finding, too."""
-    outcome = Outcome(findings={stop.entry.line: [] for stop in segment.stops})
-    layout = bench.ground.layouts[entered(bench.ground, start).stage]
-    steps = sorted({stop.step for stop in segment.stops if start.step < stop.step <= layout.stop_step})
-    try:
-        seen = replay(bench.ground, start, steps, cache)
-        states = {start.step: start, **dict(zip(steps, seen.states, strict=True))}
-        for stop in segment.stops:
-            if stop.step in states:
-                outcome.findings[stop.entry.line] = _held_against(
-                    bench, start, stop, states[stop.step], outcome
-                )
-    except (Malformed, RecipeError, ValueError, ArithmeticError, LookupError, AssertionError) as error:
-        first = segment.stops[0].entry
-        outcome.findings[first.line].append(_impossible(first.where, segment, error))
+    def run(self) -> Outcome:
+        """The outcome; what cannot be computed is a finding, too."""
+        outcome, ground = Outcome(), self.bench.ground
+        last = ground.layouts[entered(ground, self.start).stage].stop_step
+        steps = sorted({stop.step for stop in self.segment.stops if self.start.step < stop.step <= last})
+        try:
+            seen = replay(ground, self.start, steps, self.cache)
+            states = {self.start.step: self.start, **dict(zip(steps, seen.states, strict=True))}
+            for stop in self.segment.stops:
+                if stop.step in states:
+                    self._compare(stop, states[stop.step], outcome)
+        except (Malformed, RecipeError, ValueError, ArithmeticError, LookupError, AssertionError) as error:
+            return Outcome(apart=[self._impossible(error)])
+        _seen_on_the_way(self.bench, self.segment, seen, outcome)
+        outcome.positions = self.segment.positions
         return outcome
-    _seen_on_the_way(bench, segment, seen, outcome)
-    outcome.positions = segment.positions
-    return outcome
 
+    def _impossible(self, error: Exception) -> Finding:
+        where, start = self.segment.stops[0].entry.where, f"row {self.segment.start.number}, where it starts"
+        if isinstance(error, Malformed):
+            field = f"{where}: {error.field} of {start}"
+            return Finding("replay", field, error.expected, shown(error.observed))
+        told = str(error) or type(error).__name__
+        return Finding("replay", where, f"steps that can be served from the snapshot of {start}", shown(told))
 
-def _impossible(where: str, segment: Segment, error: Exception) -> Finding:
-    start = f"row {segment.start.number}, where its steps begin"
-    if isinstance(error, Malformed):
-        return Finding("replay", f"{where}: {error.field} of {start}", error.expected, shown(error.observed))
-    told = str(error) or type(error).__name__
-    return Finding("replay", where, f"steps that can be served from the snapshot of {start}", shown(told))
-
-
-def _held_against(bench: Bench, start: State, stop: Stop, state: State, outcome: Outcome) -> list[Finding]:
-    row: Plain = bench.text.row(stop.entry)
-    observed = {key: value for key, value in row.items() if key not in COMMON}
-    if stop.entry.kind == "rewind":
-        names = bench.intent.names
-        assert stop.reached is not None
-        reached = bench.intent.state_of(stop.reached, bench.text.row(stop.reached))
-        pairs = zip(names, state.pools, reached.pools, strict=True)
-        expected: Plain = {"discarded": {name: difference(a, b) for name, a, b in pairs}}
-    else:
-        state = _as_ended(bench, row, state)
-        expected = {"snapshot": state.to_plain()}
-    if stop.entry.kind == "checkpoint":
-        expected["cumulative"] = cumulative(bench.intent.names, state)
-    if stop.entry.kind == "chunk":
-        begin = entered(bench.ground, start)
-        stretch = Stretch(begin, state, *stop.planned, bench.intent.version)
-        expected = chunk_row(bench.intent.recipe, bench.ground.layouts[begin.stage], stretch)
-        if expected["snapshot"] != row.get("snapshot"):
+    def _compare(self, stop: Stop, state: State, outcome: Outcome) -> None:
+        """One row against the true state at its step."""
+        row: Plain = self.bench.text.row(stop.entry)
+        expected = self._expected(stop, state)
+        observed = {key: value for key, value in row.items() if key not in COMMON}
+        if stop.entry.kind != "chunk":
+            observed = {key: observed.get(key) for key in expected}
+        elif expected["snapshot"] != row.get("snapshot"):
             outcome.states[stop.entry.line] = state
-    else:
-        observed = {key: observed.get(key) for key in expected}
-    return compared("replay", stop.entry.where, expected, observed)
+        outcome.findings[stop.entry.line] = compared("replay", stop.entry.where, expected, observed)
 
-
-def _as_ended(bench: Bench, row: Plain, state: State) -> State:
-    """The state, or, where the row says that the run ended here and it did, the state that says so.
-
-    Whether a checkpoint at the very step where a pool runs dry knows it depends on how far its
-    handle had read.
-    """
-    said = row.get("snapshot", {}).get("ended")
-    if said is not True or state.ended or state.step >= bench.ground.layouts[-1].stop_step:
-        return state
-    after = replay(bench.ground, state, [state.step + 1], {}).states[0]
-    return after if after.ended and after.step == state.step else state
+    def _expected(self, stop: Stop, state: State) -> Plain:
+        bench, names = self.bench, self.bench.intent.names
+        if stop.entry.kind == "chunk":
+            begin = entered(bench.ground, self.start)
+            stretch = Stretch(begin, state, *stop.planned, bench.intent.version)
+            return chunk_row(bench.intent.recipe, bench.ground.layouts[begin.stage], stretch)
+        if stop.reached is not None:
+            reached = bench.intent.state_of(stop.reached, bench.text.row(stop.reached))
+            pairs = zip(names, state.pools, reached.pools, strict=True)
+            return {"discarded": {name: difference(a, b) for name, a, b in pairs}}
+        state = ended_if_last(bench.ground, state, self.cache)
+        return {"snapshot": state.to_plain(), "cumulative": cumulative(names, state)}
 
 
 def _seen_on_the_way(bench: Bench, segment: Segment, seen: Replayed, outcome: Outcome) -> None:

@@ -128,6 +128,15 @@ def ended(ground: Ground, at: State) -> State:
     return replace(at, ended=True, chunk=at.chunk + is_open)
 
 
+def ended_if_last(ground: Ground, at: State, cache: dict[tuple[str, Cursor], OpenBlock]) -> State:
+    """The same state, or, where the next step cannot be served, the one that says so."""
+    may_end = any(book.epochs is not None for book in ground.books)
+    if at.ended or not may_end or at.step >= ground.layouts[-1].stop_step:
+        return at
+    after = replay(ground, at, [at.step + 1], cache).states[0]
+    return after if after.step == at.step else at
+
+
 def _begin(ground: Ground, start: State, cache: dict[tuple[str, Cursor], OpenBlock]) -> _Walk:
     layout = ground.layouts[start.stage]
     contest = Contest(layout.parts, layout.context)
