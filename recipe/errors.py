@@ -40,6 +40,7 @@ class RecipeError(Exception):
     """
 
     def __init__(self, title: str, problems: Sequence[Problem]) -> None:
+        """``title`` says whose problems they are; there is at least one."""
         if not problems:
             raise ValueError("a RecipeError needs at least one problem")
         self.title = title
