@@ -15,12 +15,13 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.maths.kernels import kernel
+from recipe.maths.kernels import inlined, kernel
 
 ORDER_VERSION = 1
 """Bumped whenever any order, shuffle or key would come out differently."""
 
 ROUNDS = 8
+_LANES = 512
 _MASK = (1 << 64) - 1
 _DOMAINS = ("order", "shuffle", "offset", "density", "separators")
 
@@ -106,7 +107,7 @@ def _walk(x: int, n: int, keys: list[int], *, inverse: bool = False) -> int:
             return x
 
 
-@kernel
+@inlined
 def _mix64(x: np.uint64) -> np.uint64:
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -114,23 +115,43 @@ def _mix64(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
+@inlined
+def _rounds(
+    left: NDArray[np.uint64], right: NDArray[np.uint64], low: np.uint64, keys: NDArray[np.uint64]
+) -> None:
+    """All rounds over many values; a loop over values inside, so that it becomes vector instructions."""
+    for k in keys:
+        for i in range(len(left)):
+            half = right[i]
+            right[i] = left[i] ^ (_mix64(half ^ k) & low)
+            left[i] = half
+
+
 @kernel
 def _permute_range(start: int, count: int, n: int, half: int, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     out = np.empty(count, np.int64)
     shift = np.uint64(half)
     low = (np.uint64(1) << shift) - np.uint64(1)
-    limit = np.uint64(n)
-    for i in range(count):
-        x = np.uint64(start + i)
-        while True:
-            left = x >> shift
-            right = x & low
-            for k in keys:
-                left, right = right, left ^ (_mix64(right ^ k) & low)
-            x = (left << shift) | right
-            if x < limit:
-                break
-        out[i] = np.int64(x)
+    values, left, right = np.empty((3, _LANES), np.uint64)
+    at = np.empty(_LANES, np.int64)
+    for first in range(0, count, _LANES):
+        walking = min(_LANES, count - first)
+        for i in range(walking):
+            values[i] = np.uint64(start + first + i)
+            at[i] = first + i
+        while walking > 0:
+            for i in range(walking):
+                left[i] = values[i] >> shift
+                right[i] = values[i] & low
+            _rounds(left[:walking], right[:walking], low, keys)
+            outside = 0  # those that have to walk on move to the front
+            for i in range(walking):
+                x = (left[i] << shift) | right[i]
+                out[at[i]] = np.int64(x)
+                values[outside] = x
+                at[outside] = at[i]
+                outside += x >= np.uint64(n)
+            walking = outside
     return out
 
 

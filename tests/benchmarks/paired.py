@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 Work = Callable[[], int]
@@ -66,7 +67,5 @@ def compare(ours: Work, base: Work, *, seconds: float = 0.4, slices: int = 9) ->
     for _ in range(slices):
         mine.append(timed(ours, seconds))
         theirs.append(timed(base, seconds))
-    around = [
-        Slice((a.cpu + b.cpu) / 2, (a.wall + b.wall) / 2) for a, b in zip(theirs, theirs[1:], strict=False)
-    ]
+    around = [Slice((a.cpu + b.cpu) / 2, (a.wall + b.wall) / 2) for a, b in pairwise(theirs)]
     return Paired(tuple(mine), tuple(around))
