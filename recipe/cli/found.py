@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recipe.cli.output import progress, say
 from recipe.config import Recipe, load_recipe
+from recipe.errors import RecipeError
 from recipe.text.found import prepare_found
 from recipe.text.preparation import Progress
 
@@ -16,14 +17,8 @@ def prepare_missing(recipe: Recipe, source: str, *, quiet: bool) -> None:
     Only for the shipped name and the paths it names: a pool that somebody pointed elsewhere must be
     there, and is asked for by name if it is not.
     """
-    if source != DEMO:
-        return
-    shipped = load_recipe(DEMO)
-    missing = [name for name in recipe.pools if not recipe.pool_path(name).exists()]
-    if not missing or any(
-        name not in shipped.pools or recipe.pools[name].path != shipped.pools[name].path
-        for name in recipe.pools
-    ):
+    missing = _missing(recipe, source)
+    if not missing:
         return
     folder = recipe.pool_path(missing[0]).parent
     say(f"{folder}: tokenising text found on this machine into pools, once", quiet=quiet)
@@ -38,3 +33,30 @@ def prepare_missing(recipe: Recipe, source: str, *, quiet: bool) -> None:
         for pool in prepare_found(folder, progress=tell):
             say(f"  {pool.name}: {pool.stock:,} tokens in {pool.num_documents:,} documents", quiet=quiet)
             pool.close()
+
+
+def refuse_missing(recipe: Recipe, source: str) -> None:
+    """Say that the demo's pools come with its first run, to a verb that writes nothing.
+
+    Raises:
+        RecipeError: the demo's pools are not there yet.
+    """
+    missing = _missing(recipe, source)
+    if missing:
+        raise RecipeError.single(
+            DEMO,
+            "pools",
+            given=f"{', '.join(missing)} not there yet",
+            expected=f"pools in {recipe.pool_path(missing[0]).parent}",
+            fix="start with `recipe run`: it makes them from text on this machine, once, in seconds",
+        )
+
+
+def _missing(recipe: Recipe, source: str) -> list[str]:
+    """Pools of the demo as shipped that are not there; none for any other recipe."""
+    if source != DEMO:
+        return []
+    shipped = load_recipe(DEMO).pools
+    if any(name not in shipped or pool.path != shipped[name].path for name, pool in recipe.pools.items()):
+        return []
+    return [name for name in recipe.pools if not recipe.pool_path(name).exists()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from recipe.cli.found import refuse_missing
 from recipe.cli.options import add_json, add_recipe_words, split_words
 from recipe.cli.output import print_json, print_tables, say
 from recipe.config import load_recipe
@@ -26,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Plan; 1 when the plan cannot be carried out."""
     source, overrides = split_words(args.words)
-    plan = make_plan(load_recipe(source, overrides, config_dir=args.config_dir), exact=args.exact)
+    recipe = load_recipe(source, overrides, config_dir=args.config_dir)
+    refuse_missing(recipe, source)
+    plan = make_plan(recipe, exact=args.exact)
     if args.json:
         print_json(plan.to_plain())
     else:
