@@ -74,8 +74,11 @@ def epoch_yield(pool: Pool, rule: Rule, place: BlockPlace, count: str) -> EpochY
     if total > SAMPLED_BLOCKS:
         chosen = range(0, total - 1, max(1, (total - 1) // SAMPLED_BLOCKS))[:SAMPLED_BLOCKS]
     blocks = [plan_block(pool, rule, replace(place, block=block)) for block in chosen]
-    units = sum(min(place.block_units, pool.num_units - block * place.block_units) for block in chosen)
-    scale = Fraction(pool.num_units, max(1, units))
+    if not any(counted_totals(block, count, rule.context)[-1] for block in blocks):
+        blocks = [plan_block(pool, rule, replace(place, block=block)) for block in range(total)]
+    whole = total == len(blocks)
+    # by tokens, not by units: one very long document in a block nobody looked at is in the stock
+    scale = Fraction(1) if whole else Fraction(pool.stock, sum(int(block.tokens.sum()) for block in blocks))
     sums = np.sum([block.totals[-1] for block in blocks], axis=0).tolist() if blocks else [0] * len(KINDS)
     body, overlap, special, labels, _ = (scale * number for number in sums)
     sequences = scale * sum(block.num_sequences for block in blocks)
@@ -91,7 +94,7 @@ def epoch_yield(pool: Pool, rule: Rule, place: BlockPlace, count: str) -> EpochY
         labels=labels,
         cut_documents=scale * sum(_cut_documents(block) for block in blocks),
         dropped={reason: scale * sum(block.dropped.get(reason, 0) for block in blocks) for reason in reasons},
-        spread=_spread(blocks, count, rule.context, whole=total == len(blocks)),
+        spread=_spread(blocks, count, rule.context, whole=whole),
     )
 
 
@@ -101,17 +104,29 @@ def _cut_documents(block: Block) -> int:
 
 
 def _spread(blocks: list[Block], count: str, context: int, *, whole: bool) -> Fraction:
-    """How far counted tokens per sequence may lie from their mean, as a share of it.
+    """How far counted tokens per sequence, and of an epoch, may lie from what was estimated, as a share.
 
     Three standard errors of the blocks' means; where all blocks were planned only later epochs can
     differ, and they differ by what one row a block can.
     """
-    lists = [np.diff(counted_totals(block, count, context)) for block in blocks if block.num_sequences]
-    if not lists or all(bool((sizes == lists[0][0]).all()) for sizes in lists):
+    totals = [counted_totals(block, count, context) for block in blocks]
+    lists = [np.diff(each) for each in totals if len(each) > 1]
+    if not lists:
         return Fraction(0)
-    means = np.array([sizes.mean() for sizes in lists])
     row = Fraction(len(lists), sum(len(sizes) for sizes in lists))
-    if whole or len(means) < 2:
+    if all(bool((sizes == lists[0][0]).all()) for sizes in lists):
+        row = Fraction(0)
+    if whole or len(lists) < 2:
         return row
-    error = 3 * float(means.std(ddof=1)) / len(means) ** 0.5 / float(means.mean())
-    return max(row, Fraction(error).limit_denominator(10**6))
+    tokens = [int(block.tokens.sum()) for block in blocks]
+    of_tokens = [each[-1] / n for each, n in zip(totals, tokens, strict=True) if n]
+    return max(row, _error([sizes.mean() for sizes in lists]), _error(of_tokens))
+
+
+def _error(means: list[float]) -> Fraction:
+    """Three standard errors of a mean of means, as a share of it."""
+    values = np.array(means)
+    if not values.mean():
+        return Fraction(0)
+    error = 3 * float(values.std(ddof=1)) / len(values) ** 0.5 / float(values.mean())
+    return Fraction(error).limit_denominator(10**6)
