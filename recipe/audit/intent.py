@@ -43,9 +43,11 @@ class Intent:
         """
         state = read_state(plain, len(self.names), len(self.layouts))
         last = self.layouts[state.stage].stop_step
-        if state.step > last:
-            raise Malformed("snapshot.step", f"at most {last}, the end of its stage", state.step)
-        return state
+        if state.step <= last:
+            return state
+        if state.step <= self.layouts[-1].stop_step and self.positions_at(state.step) == state.positions:
+            raise Malformed("snapshot.stage", f"{self.stage_of(state.step)}, that of its step", state.stage)
+        raise Malformed("snapshot.step", f"at most {last}, the end of its stage", state.step)
 
     def state_of(self, entry: Entry, row: Mapping[str, Any]) -> State:
         """The snapshot that a row holds; the first row's is known beforehand.

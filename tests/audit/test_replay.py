@@ -61,7 +61,7 @@ def random_world(root: Path, chance: random.Random) -> Plain:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(st.integers(0, 10**9))
 def test_invariant_2_the_states_of_the_stream_are_computed_again(tmp_path_factory, seed):
     """Over stages, re-cuts, exhaustion, counted kinds, groups and marks; from states inside of the run."""
