@@ -38,7 +38,7 @@ def reading_order(num_units: int, extent_units: int, order_key: int) -> list[int
     return order
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.integers(1, 3000), KEYS)
 def test_an_order_is_a_permutation_and_can_be_inverted(n: int, order_key: int):
     order = permute_range(0, n, n, order_key).tolist()
@@ -47,7 +47,7 @@ def test_an_order_is_a_permutation_and_can_be_inverted(n: int, order_key: int):
         assert invert(order[place], n, order_key) == place
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.integers(1, 2**62), KEYS, st.data())
 def test_the_kernel_equals_plain_integers_on_any_range(n: int, order_key: int, data: st.DataObject):
     start = data.draw(st.integers(0, n - 1))
@@ -57,7 +57,7 @@ def test_the_kernel_equals_plain_integers_on_any_range(n: int, order_key: int, d
     assert [invert(v, n, order_key) for v in got] == list(range(start, stop))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.integers(1, 200), st.integers(0, 6), KEYS, st.data())
 def test_extents_are_read_whole_wherever_a_block_begins(
     n: int, bits: int, order_key: int, data: st.DataObject

@@ -45,7 +45,7 @@ def end(stream: Stream, batches: Batches) -> Snapshot:
     return stream.snapshot(len(batches))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_invariant_1_every_prefix_of_every_leg_is_within_the_bound(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank)
@@ -63,7 +63,7 @@ def test_invariant_1_every_prefix_of_every_leg_is_within_the_bound(bank: Bank, d
             assert max(map(abs, drift)) <= drift_bound(layout.race)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_invariant_2_owed_and_spent_sum_to_what_was_counted_at_every_step(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, policies=("repeat", "stop", "redistribute"))
@@ -107,7 +107,7 @@ def same(one: Batches, two: Batches) -> bool:
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.data())
 def test_invariant_3_every_token_is_fresh_once_an_epoch_or_dropped(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, policies=("repeat", "stop", "redistribute"))
@@ -137,7 +137,7 @@ def check_epoch(
     assert made.recipe.exhaustion(name) == "repeat" or cursor.epoch <= made.recipe.epochs_allowed(name)
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.data())
 def test_invariant_3_a_token_is_a_label_once_iff_the_one_before_it_was_served_fresh(
     bank: Bank, data: st.DataObject
@@ -179,7 +179,7 @@ def first_labels(case: Case, labels: Counter[int], firsts: set[int]) -> list[tup
     ]
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.data())
 def test_invariant_4_body_special_and_padding_fill_every_row_and_are_counted(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, policies=("repeat", "stop", "redistribute"))

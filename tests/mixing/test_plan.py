@@ -226,3 +226,20 @@ def test_the_first_exhaustion_point_is_told_in_positions_of_the_run(tmp_path: Pa
     plan = make_plan(make(tmp_path, {"a": {}, "b": {}}, stages, max_epochs=1))
     assert plan.pools["a"].exhausted_at == (20 + 10) * 4
     assert plan.pools["b"].exhausted_at is None
+
+
+def test_a_pool_with_one_very_long_document_is_not_taken_for_a_small_one(tmp_path: Path):
+    """Only some blocks are looked at: what the others hold is known from the stock."""
+    write(tmp_path / "a", [10] * 300 + [20_000])
+    loaded = make(tmp_path, {"a": {"block_units": 8}}, [stage(10, {"a": 1}, steps=2000)], max_epochs=1)
+    assert make_plan(loaded, exact=True).problems == ()
+    assert make_plan(loaded).problems == ()
+    assert abs(make_plan(loaded).pools["a"].epochs - Fraction(20_000, 23_000)) < Fraction(1, 100)
+
+
+def test_a_pool_whose_few_long_documents_lie_in_blocks_nobody_looked_at_is_not_empty(tmp_path: Path):
+    write(tmp_path / "a", [1] * 40 + [4])
+    slicing = {"tail": "drop"}
+    loaded = make(tmp_path, {"a": {"block_units": 1}}, [stage(4, {"a": 1}, steps=3, slicing=slicing)])
+    assert make_plan(loaded).problems == ()
+    assert make_plan(loaded).pools["a"].epochs == 3

@@ -43,7 +43,7 @@ def account_of(snapshot: Snapshot) -> list[Account]:
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=120)
 @given(st.data())
 def test_every_batch_is_the_one_the_rules_give(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, policies=POLICIES)
@@ -53,7 +53,7 @@ def test_every_batch_is_the_one_the_rules_give(bank: Bank, data: st.DataObject):
     assert stream.end_step == (len(right.batches) if right.ended else None)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_every_snapshot_counts_what_the_rules_served(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, policies=POLICIES)
@@ -63,7 +63,7 @@ def test_every_snapshot_counts_what_the_rules_served(bank: Bank, data: st.DataOb
         assert account_of(stream.snapshot(step)) == accounts
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_A14_provenance_names_every_stretch_of_every_row(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, policies=POLICIES)

@@ -85,7 +85,10 @@ def rules(draw: st.DrawFn, methods: tuple[str, ...] = ("best_fit", "none")) -> R
 
 @st.composite
 def texts(draw: st.DrawFn, max_size: int = 8) -> list[Doc]:
-    """Documents with the same marks; some are empty."""
-    marks = {"bos": draw(st.sampled_from([None, 2])), "eos": draw(st.sampled_from([None, 1]))}
-    lengths = draw(st.lists(st.integers(0, 60), max_size=max_size))
-    return [Doc(list(range(10, 10 + n)), **marks) for n in lengths]
+    """Documents with and without marks, as imported pools mix them; some are empty."""
+    bos, eos = (
+        draw(st.sampled_from([(None,), (2,), (None, 2)])),
+        draw(st.sampled_from([(None,), (1,), (None, 1)])),
+    )
+    one = st.tuples(st.integers(0, 60), st.sampled_from(bos), st.sampled_from(eos))
+    return [Doc(list(range(10, 10 + n)), b, e) for n, b, e in draw(st.lists(one, max_size=max_size))]

@@ -84,7 +84,7 @@ def test_C4_epochs_have_other_packing_neighbours(root: Path):
     assert max(len(pairs[0] & pairs[1]), len(pairs[1] & pairs[2])) < 10
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(rules(("best_fit", "none", "concat")), st.sampled_from(["plain", "grouped"]), st.integers(0, 2))
 def test_invariant_3_4_a_block_serves_every_token_once_or_counts_it(
     root: Path, drawn: Rule, name: str, number: int
@@ -102,7 +102,7 @@ def test_invariant_3_4_a_block_serves_every_token_once_or_counts_it(
     assert 0 <= special <= block.num_sequences * drawn.context - body
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(rules(("best_fit", "none", "concat")), min_size=2, max_size=4), st.data())
 def test_invariant_3_over_any_number_of_cuts_every_token_is_fresh_once(
     root: Path, changing: list[Rule], data: st.DataObject

@@ -26,7 +26,7 @@ def joined(docs: list[Doc], drawn: Rule) -> tuple[list[list[tuple[int, ...]]], i
     return rows, left
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(texts(), rules(methods=("concat",)))
 def test_rows_are_those_of_the_rules_in_words(docs: list[Doc], drawn: Rule):
     rows, left = joined(docs, drawn)
@@ -51,7 +51,7 @@ def test_rows_are_those_of_the_rules_in_words(docs: list[Doc], drawn: Rule):
         assert got == [(cell.document, cell.place) for cell in cells]
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(texts(), st.integers(2, 12), st.data())
 def test_A5_the_number_of_examples_is_known_without_iterating(
     docs: list[Doc], context: int, data: st.DataObject

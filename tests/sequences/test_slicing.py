@@ -15,7 +15,7 @@ from tests.sequences.build import cutting, dropped, marked, measured, rule, rule
 from tests.sequences.reference import Doc, Opened, slice_document
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(texts(), rules())
 def test_pieces_are_those_of_the_rules_in_words(docs: list[Doc], drawn: Rule):
     pieces, lost = slice_documents(measured(docs), cutting(drawn))
@@ -32,7 +32,7 @@ def test_pieces_are_those_of_the_rules_in_words(docs: list[Doc], drawn: Rule):
     }
 
 
-@settings(max_examples=200)
+@settings(max_examples=70)
 @given(texts(), rules())
 def test_A10_fresh_spans_joined_are_the_document_less_what_was_dropped(docs: list[Doc], drawn: Rule):
     pieces, lost = slice_documents(measured(docs), cutting(drawn))
@@ -46,7 +46,7 @@ def test_A10_fresh_spans_joined_are_the_document_less_what_was_dropped(docs: lis
     assert fresh + sum(lost.tolist()) == sum(len(doc.tokens) for doc in docs)
 
 
-@settings(max_examples=200)
+@settings(max_examples=70)
 @given(st.integers(0, 400), rules(), st.booleans())
 def test_A11_the_number_of_pieces_follows_without_iterating(n: int, drawn: Rule, bos: bool):
     documents = Documents(np.array([n]), np.array([bos]), np.array([False]))
@@ -54,7 +54,7 @@ def test_A11_the_number_of_pieces_follows_without_iterating(n: int, drawn: Rule,
     assert count_pieces(n, cutting(drawn), bos=bos) == len(pieces.start)
 
 
-@settings(max_examples=200)
+@settings(max_examples=70)
 @given(texts(), rules(), st.data())
 def test_runs_left_over_are_cut_by_the_new_rule_and_their_ends_are_kept(
     docs: list[Doc], drawn: Rule, data: st.DataObject
