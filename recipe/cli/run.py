@@ -14,7 +14,7 @@ from recipe.cli.options import add_json, add_recipe_words, split_words
 from recipe.cli.output import confirm, print_json, print_tables, progress, say
 from recipe.config import Recipe, expand_sweep, load_recipe, sweep_labels
 from recipe.errors import RecipeError
-from recipe.integrations.job import SEQUENCES, expected_bytes, missing_steps, write_run
+from recipe.integrations.job import SEQUENCES, expected_bytes, missing_steps, only_writer, write_run
 from recipe.mixing.plan import make_plan
 from recipe.report.figures import amount
 from recipe.report.spent import spent_tables, spent_to_plain
@@ -88,28 +88,36 @@ def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
         for warning in make_plan(job.recipe, compare_packing=False).warnings:
             say(f"warning: {warning}", quiet=args.json)
     with resume_or_start(job.recipe, job.folder) as run:
-        first = run.step
         _say_where(run, quiet=args.json)
-        if not run.complete:
-            _check_room(run, yes=args.yes)
-            _write(run, quiet=args.json)
-        ledger = run.path / "ledger.jsonl"
-        rows = [row.data for row in surviving(ledger, read_tail(ledger))]
-        stock = {name: int(pool["stock"]) for name, pool in rows[-1]["pools"].items()}
+        if run.complete:
+            return _account(run, job, 0, as_json=args.json)
+        _check_room(run, yes=args.yes)
+    # Opened again once the files are held: until then another process may have gone on with the run.
+    with only_writer(job.folder), resume_or_start(job.recipe, job.folder) as run:
+        first = run.step
+        _write(run, quiet=args.json)
+        return _account(run, job, first, as_json=args.json)
+
+
+def _account(run: Run, job: Job, first: int, *, as_json: bool) -> dict[str, Any]:
+    """Say what was spent against what was promised, and give it as plain values."""
+    ledger = run.path / "ledger.jsonl"
+    rows = [row.data for row in surviving(ledger, read_tail(ledger))]
+    stock = {name: int(pool["stock"]) for name, pool in rows[-1]["pools"].items()}
+    if not as_json:
         for row in rows:
             if row["kind"] == "warning":
-                say(f"warning: pool {row['pool']}, step {row['step']:,}: {row['what']}", quiet=args.json)
-        if not args.json:
-            print_tables(spent_tables(run.recipe, rows, stock))
-            print(_closing_words(run, job, first))
-        return {
-            "run": str(run.path),
-            "step": run.step,
-            "num_steps": run.num_steps,
-            "complete": run.complete,
-            "sequences": str(run.path / SEQUENCES),
-            "stages": spent_to_plain(run.recipe, rows),
-        }
+                say(f"warning: pool {row['pool']}, step {row['step']:,}: {row['what']}")
+        print_tables(spent_tables(run.recipe, rows, stock))
+        print(_closing_words(run, job, first))
+    return {
+        "run": str(run.path),
+        "step": run.step,
+        "num_steps": run.num_steps,
+        "complete": run.complete,
+        "sequences": str(run.path / SEQUENCES),
+        "stages": spent_to_plain(run.recipe, rows),
+    }
 
 
 def _say_where(run: Run, *, quiet: bool) -> None:

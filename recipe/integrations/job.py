@@ -28,21 +28,21 @@ _WRITER = ".writer"
 
 
 def write_run(run: Run, watch: Callable[[int], None] = lambda step: None) -> None:
-    """Serve an open run to its end into ``RUN/sequences``.
+    """Serve an open run to its end into ``RUN/sequences``; call it with :func:`only_writer` held.
 
     Args:
-        run: opened where it goes on.
+        run: opened where it goes on, after the folder was held.
         watch: called with the number of steps written, after each.
 
     Raises:
-        RecipeError: another process writes this run, or its files do not end where it goes on.
+        RecipeError: the run's files do not end where it goes on.
     """
+    if run.complete:
+        return
     curriculum = run.stream().curriculum
     stages = list(run.recipe.stages)
     folder = run.path / SEQUENCES
-    with _only_writer(folder), ParquetSink(folder, _rules(run), start=run.step) as sink:
-        if run.complete:
-            return
+    with ParquetSink(folder, _rules(run), start=run.step) as sink:
         close = curriculum.chunk_close(run.step)
         for step, batch in run.stream().batches(run.step):
             sink.write(step, stages[curriculum.stretch(step).stage], batch)
@@ -94,8 +94,13 @@ def _checkpoint(run: Run, sink: ParquetSink) -> None:
 
 
 @contextmanager
-def _only_writer(folder: Path) -> Iterator[None]:
-    """Hold the folder for one writer; the system lets go of it when the process ends in any way."""
+def only_writer(run_folder: Path) -> Iterator[None]:
+    """Hold a run's files for one writer; the system lets go of them when the process ends in any way.
+
+    Raises:
+        RecipeError: another process holds them.
+    """
+    folder = run_folder / SEQUENCES
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / _WRITER, os.O_RDWR | os.O_CREAT, 0o644)
     try:

@@ -76,7 +76,7 @@ class ParquetSink:
         self._pending: list[pa.Table] = []
         self._pending_positions = 0
         folder.mkdir(parents=True, exist_ok=True)
-        self.removed = _clear_from(folder, start)
+        _clear_from(folder, start)
 
     def write(self, step: int, stage: str, batch: Mapping[str, np.ndarray[Any, Any]]) -> Path | None:
         """Add the global batch of ``step``; the path of the file that it completed, if it did.
@@ -199,11 +199,10 @@ def _publish(written: Path, final: Path) -> None:
         os.close(folder)
 
 
-def _clear_from(folder: Path, start: int) -> int:
-    """Remove unfinished files and the files from step ``start`` on; how many finished ones went."""
+def _clear_from(folder: Path, start: int) -> None:
+    """Remove unfinished files and the files from step ``start`` on."""
     for path in folder.glob(f"{_UNFINISHED}*"):
         path.unlink()
-    removed = 0
     for first, stop, path in files_in(folder):
         if first < start < stop:
             raise RecipeError.single(
@@ -215,5 +214,3 @@ def _clear_from(folder: Path, start: int) -> int:
             )
         if first >= start:
             path.unlink()
-            removed += 1
-    return removed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import recipe
 from recipe.cli.main import main
+from recipe.integrations.job import only_writer
 from recipe.integrations.parquet import files_in
 
 
@@ -128,6 +130,17 @@ def test_G10_one_run_is_written_by_one_process_at_a_time(small, capsys):
     assert answer(capsys, "small.yaml")["complete"]
     answer(capsys, "small.yaml", "--name", "alone")
     assert pq.read_table("runs/small/sequences").equals(pq.read_table("runs/alone/sequences"))
+
+
+def test_a_run_that_another_process_writes_is_refused_with_its_owner(small, capsys):
+    with recipe.start_run(recipe.load_recipe("small.yaml"), "runs/small"):
+        pass
+    with only_writer(Path("runs/small")):
+        assert main(["run", "small.yaml"]) == 2
+    said = capsys.readouterr().err
+    assert f"process {os.getpid()}" in said
+    assert "--name" in said
+    assert answer(capsys, "small.yaml")["complete"] is True
 
 
 def test_a_missing_pool_is_named_and_starts_nothing(small, capsys):
