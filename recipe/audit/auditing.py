@@ -1,4 +1,9 @@
-"""The audit of a run: everything on record, computed again by other code, and what differs."""
+"""The audit of a run: everything on record, computed again by other code, and what differs.
+
+What no audit of the folder alone can tell: the trainer's own words (URI, metrics, GPU-hours) and
+the clock, once every hash over them was made anew; rows cut off the end together with their
+manifests; and whether the trainer used the batches that it asked for.
+"""
 
 from __future__ import annotations
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from recipe.pools import Finding
+from recipe.run.canonical import canonical
 
-__all__ = ["MISSING", "Audit", "Coverage", "Finding", "compared", "differences", "numbers", "once", "shown"]
+__all__ = ["MISSING", "Audit", "Coverage", "Finding", "compared", "differences", "once", "shown"]
 
 _LONGEST = 200
 
@@ -99,7 +100,7 @@ def differences(expected: Any, observed: Any, path: str = "") -> Iterator[tuple[
     >>> list(differences({"a": {"b": [1, 2]}, "c": 0}, {"a": {"b": [1, 3]}}))
     [('a.b.1', 2, 3), ('c', 0, Missing)]
     """
-    if isinstance(expected, Mapping) and isinstance(observed, Mapping):
+    if isinstance(expected, dict) and isinstance(observed, dict):
         for key in [*expected, *(key for key in observed if key not in expected)]:
             inner = f"{path}.{key}" if path else str(key)
             yield from differences(expected.get(key, MISSING), observed.get(key, MISSING), inner)
@@ -136,6 +137,8 @@ def shown(value: object) -> str:
 
 def compared(check: str, where: str, expected: object, observed: object) -> list[Finding]:
     """A finding for every innermost value that differs; ``where`` names what both are."""
+    if _are_same(expected, observed):
+        return []
     found = []
     for path, a, b in differences(expected, observed):
         place = f"{where}: {path}" if path else where
@@ -143,11 +146,14 @@ def compared(check: str, where: str, expected: object, observed: object) -> list
     return found
 
 
+def _are_same(expected: object, observed: object) -> bool:
+    """Whether both have one text: quick, where :func:`differences` is thorough."""
+    try:
+        return canonical(expected) == canonical(observed)
+    except (TypeError, ValueError):  # a date or a key of YAML that JSON has no form for
+        return False
+
+
 def once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings in order, each once."""
     return tuple(dict.fromkeys(findings))
-
-
-def numbers(values: Sequence[int]) -> str:
-    """A few numbers as text."""
-    return ", ".join(map(str, values[:8])) + (", …" if len(values) > 8 else "")
