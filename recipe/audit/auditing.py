@@ -105,6 +105,25 @@ def _audit(
         return _without_course(folder, findings, len(text.entries))
     course = Course(text, intent)
     course.follow()
+    of_course, found, outcome, coverage = _followed(folder, course, depth, pools_root, progress)
+    return Audit(
+        run=str(folder),
+        findings=once([*findings, *of_course, *outcome.apart, *found.findings]),
+        tokens=_tokens(course),
+        drift=drift_of(course),
+        largest_drift=outcome.furthest,
+        checked=coverage,
+    )
+
+
+def _followed(
+    folder: Path,
+    course: Course,
+    depth: Depth,
+    pools_root: Path | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[list[Finding], Found, Outcome, Coverage]:
+    """Findings of rows and manifests, the pools, what was computed again, and how much was."""
     parsed = set(_parsed(course, depth))
     of_manifests = check_manifests(folder, course, parsed)
     found = verify_contents(find_pools(folder, course, pools_root), full=depth.full, seed=depth.seed)
@@ -113,29 +132,21 @@ def _audit(
     outcome = _recomputed(course, found, picked, depth, progress)
     for pool in found.pools.values():
         pool.close()
-    findings += _of_rows(course, outcome)
-    findings += [*of_manifests, *outcome.apart, *found.findings]
-    return Audit(
-        run=str(folder),
-        findings=once(findings),
-        tokens=_tokens(course),
-        drift=drift_of(course),
-        largest_drift=outcome.furthest,
-        checked=Coverage(
-            rows=len(text.entries),
-            chunk_rows=sum(entry.kind == "chunk" for entry in text.entries),
-            replayed=tuple(sorted(outcome.findings)),
-            replayable=sum(len(segment.stops) for segment in segments),
-            unavailable=sum(len(segment.stops) for segment in course.segments)
-            - sum(len(segment.stops) for segment in segments),
-            sample_seed=None if len(picked) == len(segments) else depth.seed,
-            positions=outcome.positions,
-            blocks=outcome.blocks,
-            manifests=len(course.manifests),
-            manifests_parsed=len(parsed),
-            pools=found.covered,
-        ),
+    replayable = sum(len(segment.stops) for segment in segments)
+    coverage = Coverage(
+        rows=len(course.text.entries),
+        chunk_rows=sum(entry.kind == "chunk" for entry in course.text.entries),
+        replayed=tuple(sorted(outcome.findings)),
+        replayable=replayable,
+        unavailable=sum(len(segment.stops) for segment in course.segments) - replayable,
+        sample_seed=None if len(picked) == len(segments) else depth.seed,
+        positions=outcome.positions,
+        blocks=outcome.blocks,
+        manifests=len(course.manifests),
+        manifests_parsed=len(parsed),
+        pools=found.covered,
     )
+    return [*_of_rows(course, outcome), *of_manifests], found, outcome, coverage
 
 
 def _without_course(folder: Path, findings: Sequence[Finding], rows: int = 0) -> Audit:

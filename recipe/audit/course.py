@@ -68,8 +68,11 @@ class Course:
                 if entry.kind not in kinds:
                     raise Malformed("kind", f"one of {', '.join(kinds)}", row.get("kind"))
                 kinds[entry.kind](entry, row)
-            except Malformed as fault:
-                self._say(entry, "shape", fault.field, fault.expected, fault.observed)
+            except (Malformed, ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
+                known = (
+                    error if isinstance(error, Malformed) else Malformed("", "a row of its kind", str(error))
+                )
+                self._say(entry, "shape", known.field, known.expected, known.observed)
                 if entry.kind in ("chunk", "data"):
                     self._lose()
         self._end_segment()
