@@ -9,26 +9,28 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.mixing.build import World, world, write
+from tests.mixing.build import BOS, EOS, World, world, write
 from tests.mixing.reference import Source
+from tests.pools.megatron_files import write_pair
+from tests.sequences.reference import Doc
 
 SHAPES = ("short", "mixed", "long", "one")
 MARKS = ((False, False), (True, False), (False, True), (True, True))
 
 
-@dataclass(frozen=True, repr=False)
 class Bank:
     """Pools of every shape, with every choice of marks, with and without groups."""
 
-    root: Path
-    sources: dict[str, Source]
+    def __init__(self, root: Path, sources: dict[str, Source], keys: dict[str, dict[str, int]]) -> None:
+        """``keys``: what a recipe has to say of a pool besides its path."""
+        self.root, self.sources, self.keys = root, sources, keys
 
     def __repr__(self) -> str:
         return "Bank()"
 
 
 def write_bank(root: Path) -> Bank:
-    """Twelve pools; ids do not overlap between pools."""
+    """Twelve pools of our own and two imported pairs; ids do not overlap between pools."""
     rng, sources, first = Random(7), {}, 10
     for s, shape in enumerate(SHAPES):
         for m in range(3):
@@ -41,7 +43,24 @@ def write_bank(root: Path) -> Bank:
             )
             first += sum(lengths)
             sources[name] = source
-    return Bank(root, sources)
+    keys = {}
+    for code, name in ((3, "pair16"), (5, "pair64")):
+        lengths = _lengths("mixed", rng)
+        sources[name], keys[name] = _pair(root / name, lengths, (code, first), rng), {"eos": EOS, "bos": BOS}
+        first += sum(lengths)
+    return Bank(root, sources, keys)
+
+
+def _pair(prefix: Path, lengths: list[int], tokens: tuple[int, int], rng: Random) -> Source:
+    """A Megatron pair of a token width, whose documents have marks or not."""
+    (code, at), docs = tokens, []
+    for length in lengths:
+        bos, eos = rng.choice([None, BOS]), rng.choice([None, EOS])
+        docs.append(Doc(list(range(at, at + length)), bos, eos))
+        at += length
+    stored = [[m for m in (d.bos, *d.tokens, d.eos) if m is not None] for d in docs]
+    write_pair(prefix, [[document] for document in stored], code)
+    return Source(docs, [[number] for number in range(len(docs))])
 
 
 def _lengths(shape: str, rng: Random) -> list[int]:
@@ -75,7 +94,10 @@ def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ..
     """A recipe of one to four pools; everything that hypothesis can make smaller is drawn."""
     chosen = draw(st.lists(st.sampled_from(sorted(bank.sources)), min_size=1, max_size=4, unique=True))
     names = [f"p{i}" for i in range(len(chosen))]
-    pools = {n: {"path": path} | _pool(draw, policies) for n, path in zip(names, chosen, strict=True)}
+    pools = {
+        name: {"path": path, **bank.keys.get(path, {})} | _pool(draw, policies)
+        for name, path in zip(names, chosen, strict=True)
+    }
     plain = {
         "seed": draw(st.sampled_from([0, 1, 2, 2**63 - 1])),
         "count": draw(st.sampled_from(["body", "fresh", "labels", "positions"])),
@@ -92,6 +114,9 @@ def _pool(draw: Any, policies: tuple[str, ...]) -> dict[str, Any]:
         "block_units": draw(st.sampled_from([1, 2, 3, 64])),
         "max_epochs": draw(st.integers(1, 2)),
         "on_exhausted": draw(st.sampled_from(policies)),
+        "slicing": draw(
+            st.sampled_from([None, None, {"tail": "drop"}, {"stride": 2, "overlap_labels": True}])
+        ),
     }
 
 
@@ -106,14 +131,14 @@ def _stage(draw: Any, names: list[str]) -> dict[str, Any]:
         "positions": draw(st.sampled_from(["restart", "continue"])),
         "cross_labels": draw(st.booleans()),
     }
-    batch = draw(st.integers(1, 4))
+    batch, key = draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 40, 300]))
     return {
         "context": context,
-        "batch": {"sequences": batch},
+        "batch": {"ramp": {0: batch, key: batch + 1}} if key else {"sequences": batch + 1},
         "weights": dict(zip(names, weights, strict=True)),
         "slicing": _slicing(draw, context, method),
         "packing": packing,
-        "chunk": batch * context * draw(st.integers(1, 3)) + draw(st.integers(0, 5)),
+        "chunk": (batch + 1) * context * draw(st.integers(1, 3)) + draw(st.integers(0, 5)),
         **draw(st.sampled_from([{"steps": 3}, {"steps": 7}, {"tokens": 100}, {"tokens": 333}])),
     }
 
