@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from recipe.config import Recipe
+from recipe.errors import RecipeError
 from recipe.mixing.ahead import read_ahead as run_ahead
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.dealing import check_dealing
@@ -98,7 +99,10 @@ class Stream:
         if repeats or at.ended or at.step == self.num_steps:
             return at
         ahead = Walker(self._ground, at)
-        ahead.advance(at.step + 1)
+        try:
+            ahead.advance(at.step + 1)
+        except RecipeError:  # told when that step is asked for
+            return at
         return ahead.snapshot() if ahead.step == at.step else at
 
     def closings(self, start: Snapshot, stop_step: int) -> list[Snapshot]:
