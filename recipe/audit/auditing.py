@@ -15,7 +15,7 @@ from pathlib import Path
 
 from recipe.audit.account import KINDS
 from recipe.audit.chain import read_text
-from recipe.audit.course import Course, drift_of
+from recipe.audit.course import Course
 from recipe.audit.findings import Audit, Coverage, Finding, once
 from recipe.audit.holdings import Found, find_pools, verify_contents
 from recipe.audit.manifests import check_manifests
@@ -110,7 +110,7 @@ def _audit(
         run=str(folder),
         findings=once([*findings, *of_course, *outcome.apart, *found.findings]),
         tokens=_tokens(course),
-        drift=drift_of(course),
+        drift=_drift(course),
         largest_drift=outcome.furthest,
         checked=coverage,
     )
@@ -222,3 +222,16 @@ def _tokens(course: Course) -> dict[str, dict[str, int]]:
         name: {kind: pool.counts[kind] for kind in KINDS}
         for name, pool in zip(course.intent.names, last.pools, strict=True)
     }
+
+
+def _drift(course: Course) -> dict[str, dict[str, int]]:
+    """By stage and pool: spent less owed at the row end where it is largest, over the lineage."""
+    table: dict[str, dict[str, int]] = {}
+    for mark in course.lineage.marks:
+        if mark.drift:
+            stage = table.setdefault(
+                course.intent.layouts[mark.stage].name, dict.fromkeys(course.intent.names, 0)
+            )
+            for name, tokens in zip(course.intent.names, mark.drift, strict=True):
+                stage[name] = max(stage[name], tokens, key=abs)
+    return table

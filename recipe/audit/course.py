@@ -1,8 +1,4 @@
-"""The course of a run: every row held against the state it started from.
-
-Rows that a rewind discarded are held to the same: they were true once. What can be computed again
-is collected as segments.
-"""
+"""The course of a run: every row, discarded later or not, held against the state it started from."""
 
 from __future__ import annotations
 
@@ -157,7 +153,7 @@ class Course:
         told = (*(parent.told if parent else ()), *self._warned)
         state: State | None = None
         try:
-            state = self.intent.state(row.get("snapshot"))
+            state = self._at_its_step(entry, row, self.intent.state(row.get("snapshot")))
             self._stand(entry, row, state)
             self._state_manifest(entry, row, state, told)
         finally:
@@ -166,6 +162,16 @@ class Course:
             self.numbered = (number, hashed)
             self.numbers.add(number)
             self._warned = []
+
+    def _at_its_step(self, entry: Entry, row: Plain, state: State) -> State:
+        """The snapshot of a checkpoint row; at the row's step where that fits its positions."""
+        step = whole(row.get("step"), "step")
+        if step == state.step or step > self.intent.layouts[state.stage].stop_step:
+            return state
+        if self.intent.positions_at(step) not in (row.get("positions"), state.positions):
+            return state
+        self._say(entry, "sums", "snapshot.step", step, state.step)
+        return replace(state, step=step)
 
     def _stand(self, entry: Entry, row: Plain, state: State) -> None:
         """A checkpoint row against its snapshot and the rows before it."""
@@ -286,16 +292,3 @@ def _body(row: Plain) -> Plain:
 
 def _ahead(pool: PoolState) -> int:
     return pool.counts["spent"] - pool.counts["owed"]
-
-
-def drift_of(course: Course) -> dict[str, dict[str, int]]:
-    """By stage and pool: spent less owed at the row end where it is largest, over the lineage."""
-    table: dict[str, dict[str, int]] = {}
-    for mark in course.lineage.marks:
-        if mark.drift:
-            stage = table.setdefault(
-                course.intent.layouts[mark.stage].name, dict.fromkeys(course.intent.names, 0)
-            )
-            for name, tokens in zip(course.intent.names, mark.drift, strict=True):
-                stage[name] = max(stage[name], tokens, key=abs)
-    return table

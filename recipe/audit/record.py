@@ -104,8 +104,10 @@ def read_recipe(folder: Path, created: Mapping[str, Any]) -> tuple[Intent | None
     found = [_no_version(f"a version that is there, not {file.name}")] if file.computed is None else []
     found += seal_findings("recipe", file, created.get("recipe_hash"), "ledger.jsonl row 0: recipe_hash")
     found += _unnamed(folder, version)
-    found += _version_findings(file, version, wanted)
     recipe = _recipe((file.value or {}).get("recipe"))
+    if file.is_whole and recipe is not None and (true := fingerprint(recipe)) != wanted:
+        found.append(Finding("recipe", "ledger.jsonl row 0: recipe_fingerprint", true, str(wanted)))
+    found += _version_findings(file, version, wanted)
     if found and (repeated := _recipe_in_manifests(folder, str(wanted))) is not None:
         if file.value is not None:
             plain = recipe_to_plain(repeated)
