@@ -188,7 +188,7 @@ def test_a_sequence_in_the_last_block_of_an_epoch_is_found_from_anywhere(tmp_pat
 def test_what_was_served_can_be_saved_where_the_next_stage_has_nothing_to_serve(tmp_path: Path):
     write(tmp_path / "a", [4] * 9)
     stages = [stage(4, {"a": 1}, steps=9), stage(8, {"a": 1}, slicing={"tail": "drop"})]
-    stream = world(tmp_path, {"a": {}}, stages, on_exhausted="stop").stream()
+    stream = world(tmp_path, {"a": {}}, stages, on_exhausted="stop", max_epochs=9).stream()
     assert stream.snapshot(9).step == 9
     with pytest.raises(RecipeError, match="0 sequences"):
         stream.batch(9)
