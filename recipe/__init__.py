@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recipe.errors import RecipeError
     from recipe.mixing.plan import make_plan
     from recipe.pools import write_pool
+    from recipe.report.ledger_table import ledger_table
     from recipe.run.opening import open_run
     from recipe.run.start import resume_or_start, start_run
     from recipe.run.state import stream_from
@@ -23,6 +24,7 @@ __all__ = [
     "RecipeError",
     "__version__",
     "audit_run",
+    "ledger_table",
     "load_recipe",
     "make_plan",
     "open_run",
@@ -36,6 +38,7 @@ __all__ = [
 _HOMES = {
     "RecipeError": "recipe.errors",
     "audit_run": "recipe.audit",
+    "ledger_table": "recipe.report.ledger_table",
     "load_recipe": "recipe.config",
     "make_plan": "recipe.mixing.plan",
     "open_run": "recipe.run.opening",

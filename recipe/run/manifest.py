@@ -76,7 +76,7 @@ def unseal(path: Path, data: bytes) -> Plain:
 
 def seal_of(data: bytes) -> str:
     """The hash that ends a sealed file."""
-    return data.rpartition(_HASH_LINE.encode())[2].decode().strip()
+    return data.rpartition(_HASH_LINE.encode())[2].decode(errors="replace").strip()
 
 
 def manifest_path(folder: Path, number: int) -> Path:
