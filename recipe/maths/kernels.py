@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,3 +32,12 @@ def _compiled(function: F, *, forceinline: bool) -> F:
         return cast(F, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # numba: no place for a cache
         return cast(F, numba.njit(**options)(function))
+
+
+@kernel
+def _size(numbers: NDArray[np.int64]) -> int:
+    return len(numbers)
+
+
+# Numba loads most of itself with the first kernel; that is part of importing it, not of the first batch.
+_size(np.empty(0, np.int64))
