@@ -26,9 +26,10 @@ def main() -> int:
     figures = []
     print(machine())
     with nullcontext(args.scratch) if args.scratch else tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder).absolute()
         for name in args.names or NAMES:
             began = time.perf_counter()
-            for figure in import_module(f"tests.benchmarks.{name}").measure(Path(folder)):
+            for figure in import_module(f"tests.benchmarks.{name}").measure(scratch):
                 figures.append(figure)
                 print(table([figure]).splitlines()[1], flush=True)
             print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)

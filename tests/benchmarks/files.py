@@ -13,6 +13,7 @@ from recipe.config import recipe_from_plain
 from tests.benchmarks.figures import Figure
 from tests.pools.sparse import sparse_pool
 
+PROJECT = Path(__file__).parents[2]
 PROCESSES, POOLS, PARTS = 64, 10, 200
 
 
@@ -42,9 +43,16 @@ def start(scratch: Path, pools: int, parts: int) -> Path:
 
 def together(run: Path, root: Path, processes: int) -> list[dict[str, float]]:
     """What each of many processes says, all of them open at once."""
-    command = [sys.executable, "-m", "tests.benchmarks.opened", str(run), "-", str(root)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks.opened",
+        str(run.absolute()),
+        "-",
+        str(root.absolute()),
+    ]
     started = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(processes)
     ]
     told = [json.loads(one.stdout.readline()) for one in started if one.stdout]

@@ -14,6 +14,7 @@ from recipe.config import recipe_from_plain
 from tests.benchmarks.figures import Figure
 from tests.pools.sparse import sparse_pool
 
+PROJECT = Path(__file__).parents[2]
 POOLS, TOKENS_EACH, LENGTH = 10, 1000, 8_000_000_000
 PLACES = {"1 %": 0.01, "50 %": 0.5, "99 %": 0.99}
 ROUNDS = 5
@@ -21,8 +22,17 @@ ROUNDS = 5
 
 def opened(run: Path, step: int | str, pools: Path) -> dict[str, float]:
     """What one process says that opened a run."""
-    command = [sys.executable, "-m", "tests.benchmarks.opened", str(run), str(step), str(pools)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks.opened",
+        str(run.absolute()),
+        str(step),
+        str(pools.absolute()),
+    ]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=PROJECT
+    )
     told: dict[str, float] = json.loads(done.stdout)
     return told
 

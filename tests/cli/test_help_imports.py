@@ -1,0 +1,31 @@
+"""What ``recipe --help`` does not wait for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "numba",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "hydra",
+    "omegaconf",
+    "pydantic",
+    "tokenizers",
+    "rich",
+    "torch",
+)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["pla"]])
+def test_help_version_and_a_misspelt_verb_load_nothing_heavy(words: list[str]):
+    code = (
+        "import sys; from recipe.cli.main import main; main(sys.argv[1:]); "
+        f"sys.exit(str([m for m in {HEAVY!r} if m in sys.modules] or '') or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
