@@ -64,7 +64,7 @@ class Buffers:
                 if page.mask.shape == shape and _references(page, arrays) == self._unheld:
                     return page, Arrays._make(arrays)
             page = Page.blank(num_rows, context)
-            self._kept = [*self._kept[-self._most + 1 :], (page, page.arrays())]
+            self._kept = [*self._kept, (page, page.arrays())][-self._most :]
             return page, Arrays._make(self._kept[-1][1])
 
 
