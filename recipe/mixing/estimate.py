@@ -36,6 +36,12 @@ class EpochYield:
     is_declared: bool = False
     """Only the size of the pool is known: sequences are full, and the need is what is planned."""
 
+    def to_plain(self) -> dict[str, int]:
+        """Whole sequences and tokens, and what is dropped by reason."""
+        kinds = ("sequences", "body", "overlap", "special", "padding", "labels", "cut_documents")
+        plain = {kind: round(getattr(self, kind)) for kind in kinds}
+        return plain | {f"dropped_{reason}": round(tokens) for reason, tokens in self.dropped.items()}
+
     @property
     def per_sequence(self) -> Fraction:
         """Counted tokens of a sequence, on average."""

@@ -12,7 +12,7 @@ from recipe.maths.deadlines import drift_bound
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.estimate import EpochYield
 from recipe.mixing.planned import PoolPlan, StagePlan
-from recipe.mixing.reading import BlockCache
+from recipe.mixing.reading import BlockCache, no_sequences
 from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.walker import Ground, Walker
 from recipe.pools import Pool
@@ -33,7 +33,7 @@ def needs_exact(recipe: Recipe, pools: Mapping[str, PoolPlan], end: Snapshot) ->
             begun = cursor.epoch + (1 if cursor.block or cursor.stage >= 0 else 0)
             problems.append(_exhausted(name, pool, (state.spent, pool.stock_tokens * allowed), begun))
     if end.ended:
-        warnings.append(f"the run ends at step {end.step}: a pool runs dry under on_exhausted: stop")
+        warnings.append(f"the run ends at step {end.step}: a pool that is due has nothing left")
     for index in end.left:
         warnings.append(f"pool {list(recipe.pools)[index]!r} runs dry and leaves the last stage")
     return problems, warnings
@@ -104,20 +104,14 @@ def empty_pools(recipe: Recipe, yields: Mapping[str, Yields]) -> list[Problem]:
         for name, (epoch, _) in pools.items():
             if epoch.sequences and epoch.counted:
                 continue
-            rule = recipe.rule(stage_name, name)
-            problems.append(
-                Problem(
-                    f"stages.{stage_name}.quotas.{name}",
-                    f"pool {name!r} gives 0 sequences (window {rule.window}, tail {rule.tail})",
-                    "at least one sequence an epoch",
-                    "set its quota to 0%, lower the window, or use tail: keep",
-                )
-            )
+            problems.append(no_sequences(recipe, stage_name, name))
     return problems
 
 
-def walk_to_end(recipe: Recipe, curriculum: Curriculum, opened: Mapping[str, Pool]) -> Snapshot:
-    """The state at the run's end, walked over metadata."""
+def walk_stages(
+    recipe: Recipe, curriculum: Curriculum, opened: Mapping[str, Pool]
+) -> list[tuple[Snapshot, Snapshot]]:
+    """Walk the whole run over metadata: the state before and after every stage that is reached."""
     missing = [name for name in recipe.pools if name not in opened]
     if missing:
         raise RecipeError(
@@ -130,6 +124,12 @@ def walk_to_end(recipe: Recipe, curriculum: Curriculum, opened: Mapping[str, Poo
     pools = tuple(opened[name] for name in recipe.pools)
     ground = Ground(recipe, pools, curriculum, BlockCache(2 * len(pools) + 4))
     walker = Walker(ground, start_of(len(pools)))
-    while not walker.finished:
-        walker.advance(curriculum.num_steps)
-    return walker.snapshot()
+    states = []
+    for layout in curriculum.stages:
+        before = walker.snapshot()
+        while walker.step < layout.stop_step and not walker.finished:
+            walker.advance(layout.stop_step)
+        states.append((before, walker.snapshot()))
+        if walker.finished:
+            break
+    return states

@@ -10,9 +10,10 @@ from recipe.config import Recipe, Rule
 from recipe.maths.rounding import allotments, owed
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
-from recipe.mixing.needs import Yields, empty_pools, needs_estimated, needs_exact, walk_to_end
+from recipe.mixing.needs import Yields, empty_pools, needs_estimated, needs_exact, walk_stages
 from recipe.mixing.opening import open_pools, pool_problems, settle_with
 from recipe.mixing.planned import PackingCost, Plan, PoolInStage, PoolPlan, StagePlan
+from recipe.mixing.snapshot import Snapshot
 from recipe.pools import Pool
 from recipe.sequences.blocks import BlockPlace
 
@@ -46,8 +47,16 @@ def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = Tr
             name: replace(stage, packing=_packing(settled, name, yields[name], stage))
             for name, stage in stages.items()
         }
+    end = None
+    if exact:
+        walked = walk_stages(settled, curriculum, opened)
+        end = walked[-1][1]
+        unreached = [(end, end)] * (len(stages) - len(walked))
+        stages = {
+            name: _walked(stage, states, yields[name])
+            for (name, stage), states in zip(stages.items(), [*walked, *unreached], strict=True)
+        }
     pools = {name: _pool(settled, name, stages, opened) for name in settled.pools}
-    end = walk_to_end(settled, curriculum, opened) if exact else None
     if end is not None:
         run_out, warnings = needs_exact(settled, pools, end)
     else:
@@ -57,6 +66,7 @@ def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = Tr
         recipe=settled,
         stages=stages,
         pools=pools,
+        end_step=end.step if end is not None and end.ended else None,
         problems=tuple(problems),
         warnings=tuple(warnings),
         opened=opened,
@@ -110,6 +120,7 @@ def _stage(recipe: Recipe, layout: StageLayout, yields: Mapping[str, EpochYield]
             special=round(times * epoch.special) if epoch else 0,
             padding=round(times * epoch.padding) if epoch else 0,
             dropped={reason: round(times * n) for reason, n in epoch.dropped.items()} if epoch else {},
+            epoch=epoch.to_plain() if epoch else {},
         )
     allotment = dict(zip(recipe.pools, chunk, strict=True))
     groups = dict(recipe.group_shares(layout.name))
@@ -126,6 +137,29 @@ def _counted_total(
             return Fraction(0)
         per_token += shares[name] / epoch.per_sequence
     return Fraction(layout.positions, layout.context) / per_token
+
+
+def _walked(stage: StagePlan, states: tuple[Snapshot, Snapshot], yields: Yields) -> StagePlan:
+    """The stage with what a walk from its first step to its end really drew in place of the estimates."""
+    pools = {}
+    for (name, planned), before, after in zip(
+        stage.pools.items(), states[0].pools, states[1].pools, strict=True
+    ):
+        spent = Fraction(after.spent - before.spent)
+        counted = yields[name][0].counted if name in yields else Fraction(0)
+        reasons = {reason: n - before.dropped.get(reason, 0) for reason, n in after.dropped.items()}
+        pools[name] = replace(
+            planned,
+            need=spent,
+            sequences=after.sequences - before.sequences,
+            epochs=spent / counted if counted else Fraction(0),
+            body=after.body - before.body,
+            overlap=after.overlap - before.overlap,
+            special=after.special - before.special,
+            padding=after.padding - before.padding,
+            dropped={reason: n for reason, n in reasons.items() if n},
+        )
+    return replace(stage, pools=pools)
 
 
 def _packing(recipe: Recipe, stage_name: str, yields: Yields, stage: StagePlan) -> dict[str, PackingCost]:

@@ -31,6 +31,8 @@ class PoolInStage:
     padding: int
     dropped: Mapping[str, int]
     """Tokens left out on the way, by reason."""
+    epoch: Mapping[str, int]
+    """What one whole reading gives under the stage's rule: sequences, and tokens by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class Plan:
     """Settled: every share, chunk and block size is a number."""
     stages: Mapping[str, StagePlan]
     pools: Mapping[str, PoolPlan]
+    end_step: int | None = None
+    """Where a walked run ends before its planned length, because a pool runs dry."""
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
     opened: Mapping[str, Pool] = field(default_factory=dict)
@@ -102,6 +106,7 @@ class Plan:
         return {
             "stages": {name: _stage_to_plain(stage) for name, stage in self.stages.items()},
             "pools": {name: _pool_to_plain(pool) for name, pool in self.pools.items()},
+            "end_step": self.end_step,
             "problems": [
                 {"where": p.where, "given": str(p.given), "expected": p.expected, "fix": p.fix}
                 for p in self.problems
@@ -130,6 +135,7 @@ def _stage_to_plain(stage: StagePlan) -> dict[str, Any]:
                 "special": pool.special,
                 "padding": pool.padding,
                 "dropped": dict(pool.dropped),
+                "epoch": dict(pool.epoch),
             }
             for name, pool in stage.pools.items()
         },

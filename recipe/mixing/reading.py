@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import Recipe
-from recipe.errors import RecipeError
+from recipe.errors import Problem, RecipeError
 from recipe.mixing.snapshot import Cursor, Cut, PoolState
 from recipe.pools import Pool
 from recipe.sequences.blocks import KINDS, Block, BlockPlace, CutBlock, num_blocks, plan_block
@@ -116,13 +116,8 @@ class Reading:
                 self._charge(self._block.dropped)
             if self._cursor.sequence < self._block.num_sequences:
                 return self._block
-        name, tail = self.pool.name, self._rule(stage).tail
-        raise RecipeError.single(
-            "recipe",
-            f"stages.{self._stage_name(stage)}.quotas.{name}",
-            given=f"pool {name!r}: {self.pool.num_documents} documents, 0 sequences under tail: {tail}",
-            expected="at least one sequence an epoch",
-            fix="set the pool's quota to 0%, lower the window, or use tail: keep",
+        raise RecipeError(
+            self.recipe.name, [no_sequences(self.recipe, self._stage_name(stage), self.pool.name)]
         )
 
     def _settled(self, stage: int) -> Cursor:
@@ -202,3 +197,20 @@ def counted_totals(block: Block, kind: str, context: int) -> NDArray[np.int64]:
     if kind == "fresh":
         return np.ascontiguousarray(totals[:, BODY] - totals[:, OVERLAP])
     return np.ascontiguousarray(totals[:, BODY if kind == "body" else LABELS])
+
+
+def no_sequences(recipe: Recipe, stage_name: str, pool: str) -> Problem:
+    """A pool has a share in a stage, and its documents give no sequence there."""
+    stage, rule = recipe.stages[stage_name], recipe.rule(stage_name, pool)
+    named = pool if pool in stage.parts else next(g for g in stage.parts if pool in recipe.groups[g].pools)
+    ways = ["give it no share", "prepare more text"]
+    if rule.tail == "drop":
+        ways += ["use tail: keep", "lower the window"]
+    if rule.oversize == "drop":
+        ways += ["use oversize: split"]
+    return Problem(
+        f"stages.{stage_name}.{stage.shares_form}.{named}",
+        f"pool {pool!r} gives 0 sequences (window {rule.window}, tail {rule.tail}, oversize {rule.oversize})",
+        "at least one sequence an epoch",
+        ", or ".join(ways),
+    )

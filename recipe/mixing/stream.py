@@ -136,7 +136,9 @@ class Stream:
         """
         batch = self._reader.batch(step, Deal(dp_rank, dp_size, micro_batch, cu_seqlens))
         if batch is None:
-            raise ValueError(f"the run ended at step {self.end_step}, before step {step}")
+            end = self.end_step or 0
+            has = f"steps 0..{end - 1}" if end else "no step"
+            raise ValueError(f"the run ended at step {end}: it has {has}, not step {step}")
         return batch
 
     def batches(  # noqa: PLR0913 - the trainer's own words

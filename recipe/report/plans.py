@@ -18,6 +18,8 @@ def plan_tables(plain: Plain) -> Iterator[Group]:
     """Tables of a plan's plain form, the one that ``recipe plan --json`` prints."""
     for name, stage in plain["stages"].items():
         yield _stage_table(name, stage, plain["pools"])
+        if any(row["epoch"] for row in stage["pools"].values()):
+            yield _epoch_table(name, stage)
         if stage["packing"]:
             yield _packing_table(name, stage["packing"])
     yield _pool_table(plain["pools"])
@@ -78,6 +80,31 @@ def _handling(row: Plain, context: int) -> list[str]:
         ratio(row["padding"], row["sequences"] * context),
         amount(sum(row["dropped"].values())),
     ]
+
+
+def _epoch_table(name: str, stage: Plain) -> Group:
+    """What one whole reading of every pool is made of."""
+    rows = []
+    for pool, planned in stage["pools"].items():
+        epoch = planned["epoch"]
+        if not epoch:
+            continue
+        fresh = epoch["body"] - epoch["overlap"]
+        dropped = sum(tokens for kind, tokens in epoch.items() if kind.startswith("dropped_"))
+        rows.append(
+            (
+                pool,
+                f"{epoch['sequences']:,}",
+                amount(epoch["body"]),
+                amount(epoch["overlap"]),
+                f"{epoch['body'] / fresh:.3f}" if fresh else "–",
+                amount(epoch["special"]),
+                amount(epoch["padding"]),
+                amount(dropped),
+            )
+        )
+    columns = ("pool", "sequences", "body", "overlap", "reads a token", "special", "padding", "dropped")
+    return table(f"stage {name}: one epoch of each pool", columns, rows)
 
 
 def _packing_table(name: str, methods: Plain) -> Group:

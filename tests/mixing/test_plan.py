@@ -14,6 +14,7 @@ import recipe as product
 from recipe.config import recipe_from_plain
 from recipe.errors import RecipeError
 from recipe.mixing.plan import make_plan
+from recipe.mixing.stream import Stream
 from tests.mixing.build import make, stage, world, write
 
 B = 10**9
@@ -195,7 +196,7 @@ def test_D06_a_pool_that_gives_no_window_is_a_problem_with_its_name(tmp_path: Pa
     (problem,) = make_plan(
         make(tmp_path, {"a": {}}, [stage(100, {"a": 1}, slicing={"tail": "drop"})])
     ).problems
-    assert problem.where == "stages.s0.quotas.a"
+    assert problem.where == "stages.s0.weights.a"
     write(tmp_path / "b", [100])
     assert (
         make_plan(make(tmp_path, {"b": {}}, [stage(100, {"b": 1}, slicing={"tail": "drop"})])).problems == ()
@@ -243,3 +244,26 @@ def test_a_pool_whose_few_long_documents_lie_in_blocks_nobody_looked_at_is_not_e
     loaded = make(tmp_path, {"a": {"block_units": 1}}, [stage(4, {"a": 1}, steps=3, slicing=slicing)])
     assert make_plan(loaded).problems == ()
     assert make_plan(loaded).pools["a"].epochs == 3
+
+
+def test_an_exact_plan_shows_what_the_run_then_spends(tmp_path: Path):
+    write(tmp_path / "a", [7, 30, 3, 64, 12] * 20, eos=True)
+    recipe = make(tmp_path, {"a": {}}, [stage(16, {"a": 1}, steps=20), stage(32, {"a": 1}, steps=9)])
+    plan = make_plan(recipe, exact=True)
+    stream = Stream(plan.recipe, plan.opened)
+    end = stream.snapshot(stream.num_steps).pools[0]
+    for kind in ("body", "overlap", "special", "padding", "sequences"):
+        assert sum(getattr(s.pools["a"], kind) for s in plan.stages.values()) == getattr(end, kind), kind
+    assert plan.end_step is None
+
+
+def test_an_exact_plan_says_where_a_run_ends_early(tmp_path: Path):
+    write(tmp_path / "a", [4, 4, 4])
+    write(tmp_path / "b", [4] * 30)
+    stages = [stage(4, {"a": 1, "b": 1}, steps=20), stage(4, {"a": 1, "b": 1}, steps=5)]
+    plan = make_plan(
+        make(tmp_path, {"a": {}, "b": {}}, stages, max_epochs=1, on_exhausted="stop"), exact=True
+    )
+    assert plan.end_step == 6
+    assert plan.stages["s0"].pools["a"].sequences == 3
+    assert plan.stages["s1"].pools["b"].sequences == 0
