@@ -7,10 +7,12 @@ from pathlib import Path
 
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.material import Material, Roofline, material
+from tests.benchmarks.opened import anonymous_mb
 from tests.benchmarks.paired import compare
 
 SETTINGS = [(2048, 8), (2048, 64), (4096, 8), (4096, 64)]
 TOKENS = 200_000_000_000
+WARM_TOKENS = 1_000_000_000
 
 
 class Reading:
@@ -42,3 +44,22 @@ def measure(scratch: Path) -> Iterator[Figure]:
             against="tokens a cpu second, NumPy roofline",
             beside=pair.rates(),
         )
+    yield growth(of)
+
+
+def growth(of: Material) -> Figure:
+    """Memory of a stream, read once and read on."""
+    reading = Reading(of, 2048, 8)
+    read = 0
+    while read < WARM_TOKENS:
+        read += reading()
+    before = anonymous_mb()
+    while read < 5 * WARM_TOKENS:
+        read += reading()
+    return Figure(
+        name="memory after five times the tokens",
+        value=anonymous_mb() - before,
+        unit="MB more",
+        goal="<= 16",
+        beside={"MB before": before, "G tokens": read / 1e9},
+    )
