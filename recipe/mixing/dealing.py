@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +26,7 @@ def dealt_rows(batch: int, rank: int, size: int, micro_batch: int | None = None)
     >>> dealt_rows(8, 1, 2).tolist(), dealt_rows(8, 1, 2, micro_batch=2).tolist()
     ([4, 5, 6, 7], [2, 3, 6, 7])
     """
-    if not 0 <= rank < size:
+    if not 0 <= operator.index(rank) < operator.index(size):
         raise ValueError(f"dp_rank {rank} is outside 0..{size - 1}")
     check_dealing((batch,), size, micro_batch)
     if micro_batch is None:
@@ -40,7 +42,8 @@ def check_dealing(batches: tuple[int, ...], size: int, micro_batch: int | None =
     Raises:
         RecipeError: naming the sizes that do.
     """
-    each = 1 if micro_batch is None else micro_batch
+    size = operator.index(size)
+    each = 1 if micro_batch is None else operator.index(micro_batch)
     if size < 1 or each < 1:
         raise ValueError(f"dp_size {size} and micro_batch {micro_batch} must be at least 1")
     if all(batch % (size * each) == 0 for batch in batches):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import mmap
 import os
@@ -34,8 +35,14 @@ def map_array(path: Path, dtype: np.dtype[Any], count: int, *, start_byte: int =
     return np.frombuffer(pages, dtype=dtype, count=count, offset=start_byte)
 
 
-def map_npy(path: Path, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The one-dimensional array of a ``.npy`` file, whose length and type are known beforehand."""
+def map_npy(
+    path: Path, count: int, dtype: np.dtype[Any], *, expected_hash: str | None = None
+) -> NDArray[Any]:
+    """The one-dimensional array of a ``.npy`` file, whose length and type are known beforehand.
+
+    Raises:
+        RecipeError: another shape, type or length; or other contents than ``expected_hash`` (blake2b-256).
+    """
     pages = _pages(path, 1)
     head = io.BytesIO(pages[:_NPY_HEAD])
     try:
@@ -48,6 +55,10 @@ def map_npy(path: Path, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         raise _wrong(path, f"{found}{list(shape)}", f"{dtype}[{count}]")
     if len(pages) < (needed := head.tell() + count * dtype.itemsize):
         raise too_short(path, len(pages), needed)
+    if expected_hash is not None:
+        found_hash = hashlib.blake2b(pages, digest_size=32).hexdigest()
+        if found_hash != expected_hash:
+            raise _wrong(path, f"contents with hash {found_hash[:16]}…", f"{expected_hash[:16]}… (its card)")
     return np.frombuffer(pages, dtype=dtype, count=count, offset=head.tell())
 
 

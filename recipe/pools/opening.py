@@ -17,6 +17,8 @@ from recipe.pools.pool import Layout, Pool
 from recipe.pools.workplace import unfinished_folder
 
 _INT64 = np.dtype("<i8")
+_HASHED_AT_OPENING = 4 << 20
+"""Bytes of a file of boundaries that is read whole when it is opened, in a few milliseconds."""
 _OWN_FILES = ("offsets.npy", "hashes.npy", "documents.parquet", "part-00000.bin")
 
 
@@ -81,14 +83,10 @@ def _open_own(path: Path, name: str, eos: int | None, bos: int | None) -> Pool:
     offsets = np.cumsum([0, *(part.tokens for part in card.parts)], dtype=np.int64)
 
     def load_offsets() -> NDArray[np.int64]:
-        return _bounded(
-            path / "offsets.npy", map_npy(path / "offsets.npy", card.num_documents + 1, _INT64), offsets[-1]
-        )
+        return _load_edges(path / "offsets.npy", card, card.num_documents + 1, int(offsets[-1]))
 
     def load_units() -> NDArray[np.int64]:
-        return _bounded(
-            path / "units.npy", map_npy(path / "units.npy", card.num_units + 1, _INT64), documents[-1]
-        )
+        return _load_edges(path / "units.npy", card, card.num_units + 1, int(documents[-1]))
 
     layout = Layout(
         fingerprint=card.fingerprint,
@@ -159,8 +157,14 @@ def _as_found(size: int | None) -> str:
     return f"{size} bytes" if size else "an empty file (0 bytes)"
 
 
-def _bounded(path: Path, array: NDArray[np.int64], last: int) -> NDArray[np.int64]:
-    """The array itself, if it runs from 0 to ``last``."""
+def _load_edges(path: Path, card: Card, count: int, last: int) -> NDArray[np.int64]:
+    """``count`` rising numbers from 0 to ``last``, mapped; a small file is compared with its hash at once.
+
+    Larger ones are checked where they are used: `recipe.sequences.blocks.measure` refuses impossible lengths.
+    """
+    record = card.files[path.name]
+    hashed = record.hash if record.bytes <= _HASHED_AT_OPENING else None
+    array = map_npy(path, count, _INT64, expected_hash=hashed)
     if (array[0], array[-1]) != (0, last):
         raise RecipeError.single(
             str(path.parent), str(path), given=f"numbers from {array[0]} to {array[-1]}",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import Rule
+from recipe.errors import RecipeError
 from recipe.maths.kernels import kernel
 from recipe.maths.order import key, permute_range, units_at
 from recipe.pools import Pool
@@ -113,10 +114,24 @@ def block_documents(pool: Pool, place: BlockPlace) -> NDArray[np.int64]:
 
 
 def measure(pool: Pool, documents: NDArray[np.int64]) -> Documents:
-    """Body tokens of documents, and which marks are stored with them."""
+    """Body tokens of documents, and which marks are stored with them.
+
+    Raises:
+        RecipeError: a length below zero or above the pool's tokens: its boundaries are damaged.
+    """
     bos, eos = pool.stored_marks(documents)
     stored = np.asarray(pool.offsets[documents + 1]) - np.asarray(pool.offsets[documents])
-    return Documents(stored - bos - eos, bos, eos)
+    tokens = stored - bos - eos
+    if len(tokens) and (tokens.min() < 0 or stored.max() > pool.num_tokens):
+        worst = int(np.argmax(np.where(tokens < 0, pool.num_tokens + 1, stored)))
+        raise RecipeError.single(
+            f"pool {pool.name}",
+            str(pool.path),
+            given=f"document {int(documents[worst])} of {int(stored[worst])} stored tokens",
+            expected=f"lengths in 0..{pool.num_tokens}: the pool's boundaries are damaged",
+            fix="copy the pool again from where it is whole; `recipe audit --full` compares its files",
+        )
+    return Documents(tokens, bos, eos)
 
 
 def plan_block(pool: Pool, rule: Rule, place: BlockPlace, cuts: tuple[CutBlock, ...] = ()) -> Block:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from recipe.pools import Pool, extent_units, open_pool
-from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, block_digest, num_blocks, root_hash
+from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, block_digest, file_hash, num_blocks, root_hash
 from recipe.pools.card import CARD_NAME, Card, FileRecord, MaxId, PartRecord, card_text
 from recipe.pools.megatron import index_bytes
 from recipe.pools.part import histogram
@@ -28,7 +28,7 @@ def sparse_pool(
     """A pool of ``num_documents`` documents of ``tokens_each`` zeros (uint16, no marks, ids 0..n-1).
 
     Offsets (8 bytes a document) are written in full; token files and indices are holes of the right
-    size, the table is empty. The hashes of token blocks are true, those of the other files are not.
+    size, the table is empty. The hashes of token blocks and of the offsets are true, others are not.
     """
     path.mkdir(parents=True)
     bounds = [index * num_documents // num_parts for index in range(num_parts + 1)]
@@ -72,7 +72,7 @@ def sparse_pool(
         source={"sparse": True},
         parts=tuple(parts),
         files={
-            file: FileRecord(bytes=(path / file).stat().st_size, hash="0" * 64)
+            file: FileRecord(bytes=(path / file).stat().st_size, hash=_hash(path / file))
             for file in ("offsets.npy", "hashes.npy", "documents.parquet")
         },
     )
@@ -99,3 +99,7 @@ def _sparse_part(path: Path, index: int, documents: int, tokens_each: int) -> tu
         rows_hash="0" * 64,
     )
     return record, blocks
+
+
+def _hash(path: Path) -> str:
+    return file_hash(path) if path.name == "offsets.npy" else "0" * 64

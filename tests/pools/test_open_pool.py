@@ -302,3 +302,15 @@ def test_Z01_opening_a_large_pool_copies_no_index(tmp_path):
     assert pool.offsets.base is not None and not pool.offsets.flags.owndata
     assert pool.ids([999_999]) == [999_999]
     assert pool.verify(sample=5)[0].where.endswith("hashes.npy") is True
+
+
+@pytest.mark.parametrize("change", [1, -1, 10**15])
+def test_boundaries_that_were_changed_are_refused_when_they_are_first_read(tmp_path, change):
+    write_pool(tmp_path / "p", [[1, 2, 3]] * 9, vocab_size=9)
+    with (tmp_path / "p" / "offsets.npy").open("r+b") as file:
+        file.seek(-16, 2)
+        value = int.from_bytes(file.read(8), "little") + change
+        file.seek(-16, 2)
+        file.write(value.to_bytes(8, "little"))
+    with pytest.raises(RecipeError, match="contents with hash"):
+        _ = open_pool(tmp_path / "p", "p").offsets
