@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-PLAIN_WIDTH = 160
-"""Columns of a table that goes to a file or a pipe, where nothing is cut to a screen."""
+_LIMITLESS = 1 << 16
+"""Columns that rich may use: what a terminal cannot show in a line it folds."""
 
 
 def print_json(value: object) -> None:
@@ -21,10 +21,13 @@ def print_json(value: object) -> None:
 
 
 def print_tables(tables: Iterable[RenderableType]) -> None:
-    """Print tables on stdout, as wide as the terminal, or plain and wide elsewhere."""
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False)
+    """Print tables on stdout, each as wide as its numbers are.
+
+    A narrow terminal folds the lines; nothing is ever cut, for half a number is another number.
+    """
+    console = Console(width=_LIMITLESS, highlight=False)
     for table in tables:
-        console.print(table)
+        console.print(table, width=max(console.measure(table).maximum, 1), crop=False, soft_wrap=False)
 
 
 def say(text: str, *, quiet: bool = False) -> None:

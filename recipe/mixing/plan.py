@@ -66,6 +66,7 @@ def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = Tr
         recipe=settled,
         stages=stages,
         pools=pools,
+        exact=exact,
         end_step=end.step if end is not None and end.ended else None,
         problems=tuple(problems),
         warnings=tuple(warnings),

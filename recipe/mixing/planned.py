@@ -85,6 +85,8 @@ class Plan:
     """Settled: every share, chunk and block size is a number."""
     stages: Mapping[str, StagePlan]
     pools: Mapping[str, PoolPlan]
+    exact: bool = False
+    """The numbers of the stages were walked, not estimated from whole blocks."""
     end_step: int | None = None
     """Where a walked run ends before its planned length, because a pool runs dry."""
     problems: tuple[Problem, ...] = ()
@@ -106,6 +108,7 @@ class Plan:
         return {
             "stages": {name: _stage_to_plain(stage) for name, stage in self.stages.items()},
             "pools": {name: _pool_to_plain(pool) for name, pool in self.pools.items()},
+            "exact": self.exact,
             "end_step": self.end_step,
             "problems": [
                 {"where": p.where, "given": str(p.given), "expected": p.expected, "fix": p.fix}

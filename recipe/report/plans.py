@@ -12,6 +12,10 @@ from recipe.report.figures import amount, percent, ratio, readings, signed
 from recipe.report.tables import table
 
 Plain = Mapping[str, Any]
+_ESTIMATED = (
+    "estimated from whole blocks; a stage that goes on inside a block cuts what is left of it anew, "
+    "in shorter pieces: --exact walks the run"
+)
 
 
 def plan_tables(plain: Plain) -> Iterator[Group]:
@@ -22,7 +26,8 @@ def plan_tables(plain: Plain) -> Iterator[Group]:
             yield _epoch_table(name, stage)
         if stage["packing"]:
             yield _packing_table(name, stage["packing"])
-    yield _pool_table(plain["pools"])
+    guessed = len(plain["stages"]) > 1 and not plain["exact"]
+    yield _pool_table(plain["pools"], _ESTIMATED if guessed else "")
 
 
 def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
@@ -59,8 +64,8 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
         "dropped",
     )
     return table(
-        f"stage {name}: {amount(stage['tokens'])} positions in {stage['steps']:,} steps, "
-        f"context {stage['context']:,}, chunk {amount(stage['chunk'])}",
+        f"stage {name}: {amount(stage['tokens'])} positions, {amount(stage['positions'])} in "
+        f"{stage['steps']:,} whole steps, context {stage['context']:,}, chunk {amount(stage['chunk'])}",
         columns,
         rows,
         total=(
@@ -118,7 +123,7 @@ def _packing_table(name: str, methods: Plain) -> Group:
     )
 
 
-def _pool_table(pools: Plain) -> Group:
+def _pool_table(pools: Plain, caption: str) -> Group:
     rows = []
     for name, row in pools.items():
         gap = row["gap_tokens"]
@@ -136,7 +141,7 @@ def _pool_table(pools: Plain) -> Group:
             )
         )
     columns = ("pool", "stock", "declared", "measured", "gap", "tokens", "epochs", "allowed", "runs out")
-    return table("pools over the whole run", columns, rows)
+    return table("pools over the whole run", columns, rows, caption=caption)
 
 
 def _known(tokens: int | None) -> str:
