@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from recipe.audit import audit_run
+from recipe.audit.findings import Coverage
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.report.audits import audit_tables, finding_lines
@@ -51,12 +52,18 @@ def execute(args: argparse.Namespace) -> int:
         print_json(plain)
         return 0 if audit.ok else 1
     print_tables(audit_tables(plain))
-    print("\n".join([*audit.checked.lines(), "", *finding_lines(plain), _verdict(len(audit.findings))]))
+    lines = [*audit.checked.lines(), "", *finding_lines(plain), _verdict(len(audit.findings), audit.checked)]
+    print("\n".join(lines))
     return 0 if audit.ok else 1
 
 
-def _verdict(findings: int) -> str:
+def _verdict(findings: int, checked: Coverage) -> str:
     if not findings:
+        open_pools = [name for name, how in checked.pools.items() if "not covered" in how]
+        if open_pools or checked.unavailable:
+            rows = [f"{checked.unavailable} rows without their pools"] if checked.unavailable else []
+            pools = [f"the contents of {', '.join(open_pools)}"] if open_pools else []
+            return f"nothing is wrong in what was covered; not covered: {'; '.join(pools + rows)}"
         return "nothing is wrong"
     return f"{findings} finding{'s' if findings > 1 else ''}; nothing was changed"
 

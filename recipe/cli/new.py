@@ -81,7 +81,7 @@ def _from_blend(args: argparse.Namespace) -> Draft:
     samples = _amount(args, "train_samples") if args.train_samples is not None else None
     eos = _amount(args, "eod") if args.eod is not None else None
     shares, groups = blend_shares(blend)
-    notes = blend_notes(blend, _split(args.split) if args.split is not None else None)
+    notes = blend_notes(blend, _split(args.split) if args.split is not None else None, eos)
     return Draft(
         title=f"Made from the Megatron blend {path.name}. What means something else here:",
         pools={name: DraftPool(path=prefix, eos=eos) for name, prefix in blend.prefixes.items()},
@@ -150,7 +150,7 @@ def _from_folder(folder: Path) -> Draft:
 
 
 def pool_places(folder: Path) -> list[Path]:
-    """The pools in a folder, in the order of their names: own folders, folders of pairs, single pairs."""
+    """The pools in a folder and below, by name: own folders, folders of pairs, single pairs."""
     if not folder.is_dir():
         return []
     if (folder / "card.json").is_file():
@@ -158,7 +158,12 @@ def pool_places(folder: Path) -> list[Path]:
     children = sorted(
         child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")
     )
-    places = [child for child in children if (child / "card.json").is_file() or any(child.rglob("*.idx"))]
+    places: list[Path] = []
+    for child in children:
+        if any(child.glob("*/**/card.json")) and not (child / "card.json").is_file():
+            places += pool_places(child)
+        elif (child / "card.json").is_file() or any(child.rglob("*.idx")):
+            places.append(child)
     pairs = sorted(
         file.with_suffix("") for file in folder.glob("*.idx") if file.with_suffix(".bin").is_file()
     )

@@ -144,7 +144,7 @@ def _flow(values: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{scalar(name, is_key=True)}: {value}" for name, value in values.items()) + "}"
 
 
-def blend_notes(blend: Blend, split: Sequence[Fraction] | None) -> list[str]:
+def blend_notes(blend: Blend, split: Sequence[Fraction] | None, eos: int | None = None) -> list[str]:
     """What a recipe made from a blend means differently, one line each."""
     notes = []
     if blend.weights is None:
@@ -179,9 +179,14 @@ def blend_notes(blend: Blend, split: Sequence[Fraction] | None) -> list[str]:
         "refused before the first step."
     )
     notes.append(
-        "Documents are isolated here (EOD recognised, not doubled; no attention, positions or labels "
-        "across). Megatron's default: packing: {method: concat, attention: sequence, positions: continue, "
+        "Documents are isolated here: no attention, positions or labels across. Megatron's default is "
+        "packing: {method: concat, attention: sequence, positions: continue, "
         "cross_labels: true}."
+    )
+    notes.append(
+        f"EOD: the id {eos} that ends a document is recognised as its mark, not doubled, not counted as body."
+        if eos is not None
+        else "EOD: no id was given, so the one that ends each document counts as text; give --eod ID."
     )
     notes.append(
         "The order differs: every pool keeps its own place, so a later change of shares loses nothing."
