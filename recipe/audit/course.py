@@ -40,6 +40,8 @@ class Course:
         """The pools as rows state them."""
         self._readable_from = 0
         self._warned: list[Plain] = []
+        self._accepted: dict[int, Plain] = {}
+        """By line: changes of data, as manifests state them."""
         self._stops: list[Stop] = []
 
     def follow(self) -> None:
@@ -221,6 +223,7 @@ class Course:
             "readable_from": self._readable_from,
             "stages": stages,
             "warnings": list(told),
+            "accepted_data_changes": self._data_changes(),
             "state": state,
             "uri": row.get("uri"),
             "hash": row.get("manifest_hash"),
@@ -232,16 +235,19 @@ class Course:
         back = whole(row.get("to_step"), "to_step")
         self._end_segment()
         furthest, reached = self.lineage.furthest()
-        if reached is not None and back >= reached.step:
+        new_data = furthest is not None and furthest.kind == "data"
+        if reached is not None and (back > reached.step or (back == reached.step and not new_data)):
             self._say(entry, "lineage", "to_step", f"a step before {reached.step}", back)
-        self.lineage.rewind(back)
+        self.lineage.rewind(back, row.get("manifest"))
         self._warned = []
-        parent = self.lineage.parent
+        self._hold()
+        parent, mark = self.lineage.parent, self.lineage.marks[-1].entry
+        after_data = mark.kind == "data" and parent is not None and mark.line > parent.entry.line
         expected = {
             "kind": "rewind",
             "from_step": reached.step if reached else row.get("from_step"),
             "to_step": back,
-            "manifest": parent.manifest if parent and parent.step == back else None,
+            "manifest": parent.manifest if parent and parent.step == back and not after_data else None,
             "discarded": row.get("discarded"),
         }
         there = self.lineage.checkpointed
@@ -252,6 +258,20 @@ class Course:
             self._stops.append(Stop(entry, back, reached=furthest))
             self._end_segment()
         self._compare(entry, "sums", expected, _body(row))
+
+    def _data_changes(self) -> list[Plain]:
+        """Every change of data accepted so far that counts."""
+        return [self._accepted[entry.line] for entry in self.lineage.data_entries()]
+
+    def _hold(self) -> None:
+        """The pools as the rows that count state them."""
+        pools = {name: dict(self.created["pools"][name]) for name in self.intent.names}
+        self._readable_from = 0
+        for change in self._data_changes():
+            for name, marks in change["pools"].items():
+                pools[name] = {"fingerprint": marks["after"]}
+            self._readable_from = change["step"]
+        self.holdings = pools
 
     def _data(self, entry: Entry, row: Plain) -> None:
         """New data was accepted: the pools that changed are read from their beginning."""
@@ -273,6 +293,7 @@ class Course:
             expected["snapshot"] = replace(at, pools=back).to_plain()
         self._compare(entry, "sums", expected, _body(row))
         self._readable_from = state.step
+        self._accepted[entry.line] = {"step": state.step, "pools": expected["pools"]}
         self.lineage.close(replace(mark, entry=entry, step=state.step), state)
 
     def _end_segment(self) -> None:

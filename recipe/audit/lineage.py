@@ -107,6 +107,10 @@ class Lineage:
             return near.depth + 1, far.skip
         return near.depth + 1, near.entry.offset
 
+    def data_entries(self) -> list[Entry]:
+        """Rows of accepted data changes that count."""
+        return [mark.entry for mark in self.marks if mark.entry.kind == "data"]
+
     def furthest(self) -> tuple[Entry | None, State | None]:
         """The last row with a snapshot: how far the run came."""
         mark = self.marks[-1].entry if self.marks else None
@@ -115,9 +119,11 @@ class Lineage:
             return point, self.checkpointed
         return mark, self.at
 
-    def rewind(self, step: int) -> None:
-        """Discard what lies behind a step."""
-        while len(self.marks) > 1 and self.marks[-1].step > step:
+    def rewind(self, step: int, manifest: object) -> None:
+        """Discard what lies behind a step; and behind the checkpoint of a manifest, where one is named."""
+        lines = [point.entry.line for point in self.checkpoints if point.manifest == manifest]
+        last = lines[-1] if lines else self.marks[-1].entry.line if self.marks else 0
+        while len(self.marks) > 1 and (self.marks[-1].step > step or self.marks[-1].entry.line > last):
             self.marks.pop()
         while self.checkpoints and self.checkpoints[-1].step > step:
             self.checkpoints.pop()

@@ -50,6 +50,7 @@ def _contents(course: Course, file: Sealed, row: Plain) -> list[Finding]:
         "prior": None,
         "stages": row["stages"],
         "warnings": row["warnings"],
+        "accepted_data_changes": row["accepted_data_changes"],
         "snapshot": row["state"].to_plain(),
     }
     if row["stages"] is None:

@@ -47,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="a run for every value: seed=1,2 starts two, each in its folder",
     )
+    parser.add_argument(
+        "--accept-data-change",
+        action="store_true",
+        help="go on with pools that are not those of the run: each is read from its beginning, on record",
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask before writing more than 10 GiB")
     add_json(parser)
 
@@ -87,13 +92,17 @@ def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     if not job.folder.exists():
         for warning in make_plan(job.recipe, compare_packing=False).warnings:
             say(f"warning: {warning}", quiet=args.json)
-    with resume_or_start(job.recipe, job.folder) as run:
+    accept = args.accept_data_change
+    with resume_or_start(job.recipe, job.folder, accept_data_change=accept) as run:
         _say_where(run, quiet=args.json)
         if run.complete:
             return _account(run, job, 0, as_json=args.json)
         _check_room(run, yes=args.yes)
     # Opened again once the files are held: until then another process may have gone on with the run.
-    with only_writer(job.folder), resume_or_start(job.recipe, job.folder) as run:
+    with (
+        only_writer(job.folder),
+        resume_or_start(job.recipe, job.folder, accept_data_change=accept) as run,
+    ):
         first = run.step
         _write(run, quiet=args.json)
         return _account(run, job, first, as_json=args.json)
@@ -121,12 +130,16 @@ def _account(run: Run, job: Job, first: int, *, as_json: bool) -> dict[str, Any]
 
 
 def _say_where(run: Run, *, quiet: bool) -> None:
-    if run.complete:
+    if run.ending:
+        say(f"{run.path}: ended early at step {run.step:,}: {run.ending}", quiet=quiet)
+    elif run.complete:
         say(f"{run.path}: complete, {run.step:,} steps; nothing is left to do", quiet=quiet)
     elif run.step:
         say(f"{run.path}: going on at step {run.step:,} of {run.num_steps:,}", quiet=quiet)
     else:
         say(f"{run.path}: starting, {run.num_steps:,} steps", quiet=quiet)
+    for name in run.data_change:
+        say(f"{run.path}: pool {name} changed; it is read from its beginning, on record", quiet=quiet)
     for first, stop in missing_steps(run):
         say(f"{run.path / SEQUENCES}: no file holds steps {first:,} to {stop - 1:,}", quiet=quiet)
 
@@ -188,6 +201,10 @@ def _closing_words(run: Run, job: Job, first: int) -> str:
     return "\n".join(
         [
             f"{run.path}: {run.step:,} steps{again}, on record in ledger.jsonl and manifests/",
+            *(
+                [f"{run.path}: ended before its planned {run.num_steps:,} steps: {run.ending}"]
+                * bool(run.ending)
+            ),
             f"{run.path / SEQUENCES}: Parquet files, a row a sequence",
             "",
             "next",

@@ -35,7 +35,7 @@ def _heading(status: Status) -> Text:
     if status.complete and status.step == status.num_steps:
         where = "complete"
     elif status.complete:
-        where = "ended early: a pool ran dry"
+        where = f"ended early: {status.ending}"
     else:
         where = f"next in stage {status.stage}"
     part = status.step / status.num_steps

@@ -22,8 +22,8 @@ from recipe.run import lease, writes
 from recipe.run.accounts import Accounts, Closing, StageTotals
 from recipe.run.canonical import Plain, canonical
 from recipe.run.folder import RunFolder
-from recipe.run.head import Head, closing_of, read_head, rows_since, snapshot_of
-from recipe.run.ledger import Row, Tail, chained, now, read_tail, row_at
+from recipe.run.head import Head, closing_of, data_rows, lineage, read_head, rows_since, snapshot_of
+from recipe.run.ledger import Row, Tail, chained, now, read_tail
 from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed, unseal
 from recipe.run.statement import Statement, Subject, manifest_plain
 from recipe.run.stream import RunStream
@@ -41,8 +41,15 @@ class Standing:
     """Last row of the ledger when this handle last read or wrote it."""
     rewinds: bool
     """The first checkpoint discards what the ledger has beyond ``opened``."""
+    after_data: bool = False
+    """``opened`` is a state taken after new data was accepted at its own step."""
     changed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Pools whose change was accepted and is not on record yet: fingerprint before, after."""
+
+    def on_record(self) -> list[Plain]:
+        """The accepted change as manifests state it: from which step, and both fingerprints of each pool."""
+        pools = {name: {"before": a, "after": b} for name, (a, b) in self.changed.items()}
+        return [{"step": self.opened.step, "pools": pools}] if pools else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +112,7 @@ class Writer:
                     standing, f"step {head.reached.end_step} is on record, later than {step}"
                 )
             return head
-        return read_head(path, standing.opened.step)
+        return read_head(path, standing.opened.step, after_data=standing.after_data)
 
     def _overtaken(self, standing: Standing, given: str) -> RecipeError:
         return RecipeError.single(
@@ -137,8 +144,17 @@ class Writer:
         stages = self._accounts.stage_totals(
             parent["stages"] if parent else {}, [anchor, *(m for m in marks if m.step > anchor.step), end]
         )
-        told = [*(parent["warnings"] if parent else ()), *warned]
-        return self._sealed(head, [*bodies, *warned], end, _Told(statement, parent, stages, told))
+        told = _Told(
+            statement,
+            parent,
+            stages,
+            warnings=[*(parent["warnings"] if parent else ()), *warned],
+            data_changes=[
+                *self._data_changes(head, parent, standing),
+                *standing.on_record(),
+            ],
+        )
+        return self._sealed(head, [*bodies, *warned], end, told)
 
     def _sealed(self, head: Head, bodies: list[Plain], end: Snapshot, told: _Told) -> _Draft:
         """Chain the rows, write the manifest's text, and end with the checkpoint row that names it."""
@@ -158,6 +174,7 @@ class Writer:
                 "snapshot": end,
                 "stages": told.stages,
                 "warnings": told.warnings,
+                "data_changes": told.data_changes,
                 "ledger": {"row": last["row"], "head": last["hash"]},
             },
         )
@@ -179,7 +196,7 @@ class Writer:
             "positions": end.positions,
             "cumulative": self._accounts.cumulative(end),
             "closing": pointer,
-            "lineage": lineage(self._folder, head.parent),
+            "lineage": lineage(self._folder.ledger, head.parent),
             "snapshot": end.to_plain(),
         }
         rows += chained(Row(0, last), [body], time=time)
@@ -188,6 +205,7 @@ class Writer:
     def _rewind(self, head: Head, standing: Standing) -> Plain:
         reached = snapshot_of(head.reached)
         at = head.parent if head.parent and head.parent.end_step == standing.opened.step else None
+        at = None if standing.after_data else at
         return {
             "kind": "rewind",
             "from_step": reached.step,
@@ -211,12 +229,20 @@ class Writer:
             "kind": "data",
             "step": here.step,
             "accepted": True,
-            "pools": {name: {"before": a, "after": b} for name, (a, b) in standing.changed.items()},
+            "pools": standing.on_record()[0]["pools"],
             "stage": self._accounts.curriculum.stages[start.stage].name,
             "grid": [start.planned_to, start.planned_to],
             "snapshot": here.to_plain(),
         }
         return [*rows, row], Closing(here, start.stage, start.planned_to)
+
+    def _data_changes(self, head: Head, parent: Plain | None, standing: Standing) -> list[Plain]:
+        """Accepted changes on record up to here: those of the parent, and rows since."""
+        known = list(parent.get("accepted_data_changes", ())) if parent else []
+        if standing.changed or (parent["readable_from"] if parent else 0) == self.subject.readable_from:
+            return known
+        rows = data_rows(self._folder.ledger, head.parent, standing.opened.step)
+        return known + [{"step": row.end_step, "pools": row.data["pools"]} for row in reversed(rows)]
 
     def _parent(self, head: Head) -> Plain | None:
         if head.parent is None:
@@ -237,6 +263,8 @@ class _Told:
     parent: Plain | None
     stages: StageTotals
     warnings: list[Plain]
+    data_changes: list[Plain]
+    """Pools that were replaced on purpose, in the lineage up to here."""
 
 
 def read_from_beginning(snapshot: Snapshot, pools: set[int]) -> Snapshot:
@@ -248,27 +276,6 @@ def read_from_beginning(snapshot: Snapshot, pools: set[int]) -> Snapshot:
             for index, pool in enumerate(snapshot.pools)
         ),
     )
-
-
-def lineage(folder: RunFolder, parent: Row | None) -> Plain:
-    """Pointers of a new checkpoint row to its parent and to one ancestor further back.
-
-    Every row has two, and any ancestor is reached in a logarithmic number of jumps.
-
-    Source:
-        E. W. Myers, "An applicative random-access stack", Information Processing Letters 17, 1983.
-    """
-    if parent is None:
-        return {"depth": 0, "parent": None, "skip": None}
-    near = parent.data["lineage"]
-    skip = parent.offset
-    if near["skip"] is not None:
-        far = row_at(folder.ledger, int(near["skip"])).data["lineage"]
-        if far["skip"] is not None:
-            farther = row_at(folder.ledger, int(far["skip"])).data["lineage"]
-            if near["depth"] - far["depth"] == far["depth"] - farther["depth"]:
-                skip = int(far["skip"])
-    return {"depth": near["depth"] + 1, "parent": parent.offset, "skip": skip}
 
 
 def check_nothing_lost(folder: RunFolder) -> None:

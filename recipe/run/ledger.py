@@ -6,8 +6,10 @@ and is cut off by the next write. It is never mistaken for a damaged row: a line
 one whole JSON value was complete, and if it is not what the chain demands it is reported.
 
 Rows that close a stretch of steps (``chunk``, ``data``) and checkpoints hold a snapshot. A rewind
-to step ``t`` discards what came before it and ends after ``t``; read backwards, a row therefore
-counts when it ends at or before the least ``to_step`` met so far. :func:`surviving` does that.
+to step ``t`` discards what came before it and ends after ``t``; one that names a manifest discards
+all rows after that checkpoint's, so also new data that was accepted at ``t`` itself. Read
+backwards, a row therefore counts when it ends at or before the least ``to_step`` met so far and
+lies in no such gap: :class:`Bound` keeps both.
 """
 
 from __future__ import annotations
@@ -115,17 +117,37 @@ def rows_backwards(path: Path, before: int) -> Iterator[Row]:
             yield Row(offset, parse_line(path, offset, line.removesuffix(b"\n")))
 
 
+class Bound:
+    """Tells, row after row, last first, what no rewind discarded."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        """With ``limit``, as if a rewind to that step came now."""
+        self._step = limit
+        self._manifest: int | None = None
+
+    def keeps(self, row: Row) -> bool:
+        """Whether the row counts; every row must be asked about."""
+        if self._manifest is not None:
+            if row.kind != "checkpoint" or row.data["manifest"] != self._manifest:
+                return False
+            self._manifest = None
+        kept = self._step is None or row.end_step <= self._step
+        if row.kind == "rewind":
+            to_step = int(row.data["to_step"])
+            self._step = to_step if self._step is None else min(self._step, to_step)
+            self._manifest = row.data.get("manifest")
+        return kept
+
+
 def surviving(path: Path, tail: Tail, limit: int | None = None) -> Iterator[Row]:
     """Rows that no rewind discarded, last first; with ``limit``, as if a rewind to that step came now.
 
     Rewind and warning rows themselves are left out once discarded too.
     """
+    bound = Bound(limit)
     for row in rows_backwards(path, tail.end):
-        if limit is None or row.end_step <= limit:
+        if bound.keeps(row):
             yield row
-        if row.kind == "rewind":
-            to_step = int(row.data["to_step"])
-            limit = to_step if limit is None else min(limit, to_step)
 
 
 def read_rows(path: Path) -> Iterator[Row]:

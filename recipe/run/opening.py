@@ -13,7 +13,7 @@ from recipe.run.accounts import Accounts
 from recipe.run.canonical import hash_of
 from recipe.run.checkpoint import Standing, Writer, check_nothing_lost, read_from_beginning
 from recipe.run.folder import RecipeVersion, RunFolder, read_version
-from recipe.run.head import Head, find_checkpoint, read_head, snapshot_of
+from recipe.run.head import Head, data_rows, find_checkpoint, read_head, snapshot_of
 from recipe.run.hints import Hints
 from recipe.run.holdings import (
     Holding,
@@ -32,8 +32,9 @@ from recipe.run.statement import Subject
 from recipe.run.stream import RunStream
 
 NEW_DATA = (
-    "put the old data back, or say accept_data_change=True: the pool is then read from its beginning, "
-    "what it gave before stays counted, and ledger and manifest record it"
+    "put the old data back, or accept the new (recipe run --accept-data-change, in Python "
+    "accept_data_change=True): the pool is then read from its beginning, what it gave before stays counted, "
+    "and ledger and manifest record it"
 )
 
 
@@ -123,7 +124,23 @@ def _place_of_state(folder: RunFolder, state: State, step: int | None) -> Place:
     version: RecipeVersion = read_version(folder, state.version)
     if fingerprint(version.recipe) != fingerprint(state.recipe):
         raise other_recipe(folder, version.recipe, state.recipe)
+    _check_recorded(folder, state)
     return Place(state=state, version_hash=version.hash, from_state=True)
+
+
+def _check_recorded(folder: RunFolder, state: State) -> None:
+    """Refuse a state that goes on after new data was accepted which never came on record."""
+    if not state.readable_from:
+        return
+    rows = data_rows(folder.ledger, None, state.snapshot.step)
+    if not rows or rows[0].end_step != state.readable_from:
+        raise RecipeError.single(
+            f"{folder.path}: new data that is not on record",
+            "state",
+            given=f"data accepted at step {state.readable_from}, without a checkpoint after it",
+            expected="data that the run's ledger names",
+            fix="open the run at its last checkpoint with accept_data_change=True",
+        )
 
 
 def open_place(
@@ -165,10 +182,12 @@ def open_place(
         readable_from=readable_from,
     )
     head = read_head(folder.ledger)
+    unfinished = head.reached.kind == "data" and not place.from_state
     standing = Standing(
         opened=snapshot,
         known=head.tail.last,
-        rewinds=snapshot.step < head.reached.end_step,
+        rewinds=snapshot.step < head.reached.end_step or unfinished,
+        after_data=place.from_state and 0 < readable_from == snapshot.step,
         changed=differing,
     )
     writer = Writer(folder, subject, Accounts(state.recipe), stream)
@@ -178,7 +197,10 @@ def open_place(
 def other_recipe(folder: RunFolder, old: Recipe, new: Recipe) -> RecipeError:
     """The error that shows what a recipe changed against the one a run was started with."""
     lines = difference(old, new) or ["fingerprint: different"]
-    fix = "start another run for the changed recipe, or give the recipe the run was started with"
+    fix = (
+        "start another run for the changed recipe (recipe run … --name NAME, in Python another path), "
+        "or give the recipe the run was started with"
+    )
     problems = []
     for line in lines:
         key, _, change = line.partition(": ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +25,25 @@ def stage_at(curriculum: Curriculum, snapshot: Snapshot) -> str | None:
     if snapshot.ended or snapshot.step == curriculum.num_steps:
         return None
     return curriculum.stages[curriculum.stretch(snapshot.step).stage].name
+
+
+def ending(recipe: Recipe, end: Snapshot) -> str:
+    """Why a run ended before its planned length: the pool that was due, and the policy in force.
+
+    Where several pools may have been the one, all are named: the record does not say which.
+    """
+    stage = list(recipe.stages)[end.stage]
+    drawn = [
+        (name, state)
+        for index, (name, state) in enumerate(zip(recipe.pools, end.pools, strict=True))
+        if recipe.shares(stage)[name] and recipe.exhaustion(name) != "repeat" and index not in end.left
+    ]
+    read = [name for name, state in drawn if state.cursor.epoch + 1 >= recipe.epochs_allowed(name)]
+    names = read or [name for name, _ in drawn]
+    pools = ", ".join(f"{name} (on_exhausted: {recipe.exhaustion(name)})" for name in names)
+    return (
+        f"pool {pools} had nothing left" if len(names) == 1 else f"one of the pools {pools} had nothing left"
+    )
 
 
 class Run:
@@ -76,6 +96,17 @@ class Run:
     def complete(self) -> bool:
         """Whether no step is left to serve."""
         return self._standing.opened.ended or self.step == self.num_steps
+
+    @property
+    def ending(self) -> str | None:
+        """Why no step is left before the planned number, where that is so."""
+        opened = self._standing.opened
+        return ending(self.recipe, opened) if opened.ended else None
+
+    @property
+    def data_change(self) -> Mapping[str, tuple[str, str]]:
+        """Pools whose change was accepted and is not on record yet: fingerprint then, fingerprint now."""
+        return self._standing.changed
 
     def stream(self) -> RunStream:
         """The stream; its batches from ``step`` on are what comes next."""

@@ -49,8 +49,13 @@ def start_run(recipe: Recipe, path: str | Path) -> Run:
     return open_run(folder.path)
 
 
-def resume_or_start(recipe: Recipe, path: str | Path) -> Run:
+def resume_or_start(recipe: Recipe, path: str | Path, *, accept_data_change: bool = False) -> Run:
     """Go on with the run at ``path`` at its last checkpoint, or start it.
+
+    Args:
+        recipe: as loaded; the one the run was started with.
+        path: of the run's folder.
+        accept_data_change: as for :func:`open_run`.
 
     Raises:
         RecipeError: the run was started with another recipe (the difference is shown), or as
@@ -64,7 +69,8 @@ def resume_or_start(recipe: Recipe, path: str | Path) -> Run:
     stored = read_version(folder, place.state.version, place.version_hash)
     if fingerprint(stored.declared) != fingerprint(recipe):
         raise other_recipe(folder, stored.declared, recipe)
-    return open_place(folder, place, declared_paths(recipe))
+    paths = declared_paths(recipe)
+    return open_place(folder, place, paths, accept_data_change=accept_data_change)
 
 
 def _first_files(name: str, declared: Recipe, settled: Recipe, pools: dict[str, Pool]) -> dict[str, bytes]:
@@ -123,7 +129,8 @@ def _taken(folder: RunFolder) -> RecipeError:
         str(folder.path),
         given="a run that was started before" if is_run else "something else",
         expected="no folder, or an empty one",
-        fix="go on with it (open_run), or choose another name: a run is never overwritten"
+        fix="go on with it (recipe run does, in Python open_run), or choose another name: "
+        "a run is never overwritten"
         if is_run
         else "choose another path",
     )

@@ -81,7 +81,7 @@ def software() -> Plain:
 def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, rest: Plain) -> Plain:
     """The values of a manifest, in the order a person reads them.
 
-    ``rest`` holds number, time, previous, parent, snapshot, stages, warnings and ledger.
+    ``rest`` holds number, time, previous, parent, snapshot, stages, warnings, data_changes and ledger.
     """
     snapshot: Snapshot = rest["snapshot"]
     recipe = subject.recipe
@@ -108,6 +108,7 @@ def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, r
         "count": recipe.count,
         "software": software(),
         "ledger": rest["ledger"],
+        "accepted_data_changes": rest["data_changes"],
         "readable_from": subject.readable_from,
         "recipe": {
             "version": subject.version,

@@ -16,7 +16,7 @@ from recipe.run.lease import newest_owner
 from recipe.run.ledger import Row, surviving
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.opening import find_place
-from recipe.run.run import stage_at
+from recipe.run.run import ending, stage_at
 
 SHOWN_CHECKPOINTS = 5
 
@@ -54,6 +54,8 @@ class Status:
     step: int
     num_steps: int
     complete: bool
+    ending: str | None
+    """Why no step is left before the planned number, where that is so."""
     stage: str | None
     """Stage of the next step; None when the run is complete."""
     positions: int
@@ -64,7 +66,7 @@ class Status:
     """The last few, latest first."""
     warnings: list[Plain]
     served: Plain | None
-    """Hint: the last step handed to a trainer, and when."""
+    """Hint: the last step handed to a trainer, and when; None where the checkpoint is at or past it."""
     unfinished: str | None
     """What a writer that stopped half-way left behind; the next checkpoint puts it right."""
     writer: str | None
@@ -89,12 +91,14 @@ def run_status(path: str | Path) -> Status:
     accounts = Accounts(place.recipe)
     snapshot = place.snapshot
     num_steps = accounts.curriculum.num_steps
+    is_complete = snapshot.ended or snapshot.step == num_steps
     return Status(
         name=place.run,
         path=str(folder.path),
         step=snapshot.step,
         num_steps=num_steps,
-        complete=snapshot.ended or snapshot.step == num_steps,
+        complete=is_complete,
+        ending=ending(place.recipe, snapshot) if snapshot.ended else None,
         stage=stage_at(accounts.curriculum, snapshot),
         positions=snapshot.positions,
         count=place.recipe.count,
@@ -112,10 +116,15 @@ def run_status(path: str | Path) -> Status:
         },
         checkpoints=_checkpoints(folder, head.parent),
         warnings=_warnings(folder, head.parent),
-        served=read_progress(folder),
+        served=None if is_complete else _beyond(read_progress(folder), snapshot.step),
         unfinished=_unfinished(folder, head.tail.last, head.tail.end),
         writer=_writer(folder),
     )
+
+
+def _beyond(served: Plain | None, step: int) -> Plain | None:
+    """The hint where it tells of steps that the checkpoint does not count."""
+    return served if served is not None and served["step"] >= step else None
 
 
 def _checkpoints(folder: RunFolder, last: Row | None) -> list[CheckpointStatus]:

@@ -10,7 +10,7 @@ import pytest
 
 import recipe
 from recipe import RecipeError
-from recipe.run.ledger import read_rows
+from recipe.run.ledger import read_rows, read_tail, surviving
 from recipe.run.manifest import latest_path, read_manifest
 from tests.run.conftest import Build, served, stage, write
 
@@ -125,3 +125,97 @@ def test_new_data_with_ids_the_model_has_no_row_for_is_refused(path: Path, build
     recipe.write_pool(tmp_path / "z", [np.full(20, 600)] * 20, vocab_size=700, eos=0)
     with pytest.raises(RecipeError, match="600"):
         recipe.open_run(tmp_path / "limited", accept_data_change=True)
+
+
+def logged(path: Path) -> list[tuple[int, list[tuple[int, list[str]]]]]:
+    """Step of every manifest, and the accepted changes it states: from which step, which pools."""
+    manifests = [read_manifest(file) for file in sorted((path / "manifests").glob("0*.yaml"))]
+    return [
+        (
+            manifest["checkpoint"]["step"],
+            [(change["step"], list(change["pools"])) for change in manifest["accepted_data_changes"]],
+        )
+        for manifest in manifests
+    ]
+
+
+def audited(path: Path) -> list[str]:
+    """What an audit finds."""
+    return [f"{finding.where}: {finding.observed}" for finding in recipe.audit_run(path, workers=1).findings]
+
+
+def test_C07_every_later_manifest_logs_the_override_with_both_digests(path: Path):
+    old = recipe.pools.open_pool(path.parent / "old", "x").fingerprint
+    new = recipe.pools.open_pool(path.parent / "x", "x").fingerprint
+    with recipe.open_run(path, accept_data_change=True) as run:
+        assert run.data_change == {"x": (old, new)}
+        run.checkpoint(8)
+        assert run.data_change == {}
+        run.checkpoint(12)
+    with recipe.open_run(path) as run:
+        run.checkpoint(run.num_steps)
+    assert logged(path) == [(6, []), (8, [(6, ["x"])]), (12, [(6, ["x"])]), (20, [(6, ["x"])])]
+    changes = read_manifest(latest_path(path))["accepted_data_changes"]
+    assert changes == [{"step": 6, "pools": {"x": {"before": old, "after": new}}}]
+    assert audited(path) == []
+
+
+def test_C07_a_second_override_is_logged_beside_the_first(path: Path):
+    recipe.open_run(path, accept_data_change=True).checkpoint(8)
+    shutil.rmtree(path.parent / "y")
+    write(path.parent / "y", seed=5, documents=50)
+    recipe.open_run(path, accept_data_change=True).checkpoint(20)
+    assert logged(path)[-1] == (20, [(6, ["x"]), (8, ["y"])])
+    assert audited(path) == []
+
+
+@pytest.mark.parametrize("step", [6, 7])
+def test_C07_a_run_opened_at_a_state_keeps_the_log(path: Path, step: int):
+    """No checkpoint was written there: what was accepted is known from the ledger's rows alone."""
+    with recipe.open_run(path, accept_data_change=True) as run:
+        state = run.state(step)
+        unbroken = served(run.stream(), step)
+        run.checkpoint(12)
+    with recipe.open_run(path, state=state) as run:
+        assert served(run.stream(), step) == unbroken
+        run.checkpoint(9)
+        run.checkpoint(run.num_steps)
+    assert logged(path)[2:] == [(9, [(6, ["x"])]), (20, [(6, ["x"])])]
+    assert audited(path) == []
+
+
+def test_C07_a_state_after_an_override_that_never_came_on_record_is_refused(path: Path):
+    with recipe.open_run(path, accept_data_change=True) as run:
+        state = run.state(7)
+    with pytest.raises(RecipeError, match="new data that is not on record"):
+        recipe.open_run(path, state=state)
+
+
+def test_the_old_data_put_back_leaves_the_override_out_of_the_log(path: Path):
+    """The override was accepted at the very step that the run goes back to."""
+    recipe.open_run(path, accept_data_change=True).checkpoint(8)
+    shutil.move(path.parent / "x", path.parent / "new")
+    shutil.move(path.parent / "old", path.parent / "x")
+    recipe.open_run(path, 6).checkpoint(20)
+    assert logged(path)[-1] == (20, [])
+    assert audited(path) == []
+    kept = [row.data["steps"] for row in surviving(path / "ledger.jsonl", read_tail(path / "ledger.jsonl"))
+            if row.kind == "chunk"]  # fmt: skip
+    assert kept[-1][0] == 0 and [b for _, b in kept[1:]] == [a for a, _ in kept[:-1]]
+
+
+@pytest.mark.parametrize("accept", [True, False])
+def test_an_override_cut_short_before_its_checkpoint_is_discarded_on_record(path: Path, accept: bool):
+    recipe.open_run(path, accept_data_change=True).checkpoint(8)
+    ledger = path / "ledger.jsonl"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    (data,) = (k for k, line in enumerate(lines) if b'"kind":"data"' in line)
+    ledger.write_bytes(b"".join(lines[: data + 1]))
+    for file in ("000002.yaml", "latest.yaml"):
+        (path / "manifests" / file).unlink()
+    if not accept:
+        shutil.rmtree(path.parent / "x")
+        shutil.move(path.parent / "old", path.parent / "x")
+    recipe.open_run(path, accept_data_change=accept).checkpoint(20)
+    assert logged(path)[-1] == (20, [(6, ["x"])] if accept else [])
+    assert audited(path) == []
