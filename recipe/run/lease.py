@@ -5,14 +5,21 @@ number, which the file system lets only one process do; the number is the fence:
 higher one than its own has lost the lease and writes no more. A lease is free once its owner
 renamed it from ``.json`` to ``.free`` (which a full disk does not prevent), and when its owner is
 dead: the process is gone from this host, or its heartbeat is older than ``STALE_SECONDS``. A live
-owner is waited for, then named.
+owner is waited for, then named. A heartbeat that is no finite number says nothing: its owner is dead
+only if its process is known to be gone.
+
+Numbers have ten digits and are compared as numbers. Files of other names are not looked at; one whose
+name is a number but that is no lease is named, and nothing is written until somebody removes it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import socket
+import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -30,6 +37,11 @@ WAIT_SECONDS = 5.0
 """How long a live owner is waited for."""
 POLL_SECONDS = 0.02
 HELD, FREE = ".json", ".free"
+LAST_FENCE = 10**10 - 1
+_NAME = re.compile(r"([0-9]{10})(\.json|\.free)")
+_LOOKS = 1000
+"""Looks at a folder that others change meanwhile; each of them only repeats when somebody else got on."""
+_LONGEST_TEXT = 4096
 
 _ACTIVE: set[str] = set()
 """Owners of this process that hold, or are taking, a lease: one that could not be freed is not among them."""
@@ -49,7 +61,7 @@ class Owner:
     began: str
     """When the process began, as its system counts; a number given again is another process."""
     heartbeat: float
-    """Seconds since 1970, by the owner's clock."""
+    """Seconds since 1970, by the owner's clock; NaN where the file holds no finite number."""
 
     def age(self, now: float) -> float:
         """Seconds since the heartbeat; negative when the owner's clock is ahead."""
@@ -113,44 +125,96 @@ def held(folder: Path, *, wait: float | None = None, stale: float | None = None)
 
 
 def newest_owner(folder: Path) -> Owner | None:
-    """Who holds the lease or stopped while holding it, or None when it is free. Reads, never locks."""
-    while True:
-        newest = _newest(folder)
-        if newest is None or newest.suffix == FREE:
-            return None
+    """Who holds the lease or stopped while holding it, or None when it is free. Reads, never locks.
+
+    Raises:
+        RecipeError: the file with the highest number is no lease, or the folder cannot be read.
+    """
+    return _look(folder)[1]
+
+
+def _look(folder: Path) -> tuple[int, Owner | None]:
+    """The highest number there is, 0 for none, and its owner unless it is free."""
+    for _ in range(_LOOKS):
+        names = [found for found in map(_NAME.fullmatch, _names(folder)) if found]
+        newest = max(names, key=lambda name: (int(name[1]), name[2] == FREE), default=None)
+        if newest is None:
+            return 0, None
+        path, fence = folder / newest[0], int(newest[1])
         try:
-            return Owner(**json.loads(newest.read_bytes()))
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise _no_lease(path, "a folder, a link or the like")
+            return fence, None if newest[2] == FREE else _owner(path.read_bytes(), fence)
         except FileNotFoundError:
             continue  # It was released, or a later owner tidied up, between the two looks.
-        except (ValueError, TypeError) as error:
-            raise RecipeError.single(
-                f"{newest}: no lease",
-                str(newest),
-                given=str(error),
-                expected="a lease as this version writes it",
-                fix="make sure that nothing writes to the run, then delete the file",
-            ) from error
+        except OSError as error:
+            raise _no_lease(path, error.strerror) from error
+        except (ValueError, TypeError, RecursionError) as error:
+            raise _no_lease(path, str(error)) from error
+    raise _no_lease(folder, "files that come and go faster than they can be read")
 
 
-def _newest(folder: Path) -> Path | None:
-    files = [path for path in folder.glob("[0-9]*") if path.suffix in (HELD, FREE)]
-    return max(files, key=lambda path: (path.stem, path.suffix == FREE), default=None)
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names alone
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _no_lease(folder, error.strerror) from error
+
+
+def _owner(data: bytes, fence: int) -> Owner:
+    """The owner that a lease file states; raises ValueError or TypeError when it is none."""
+    plain = json.loads(data)
+    if not isinstance(plain, dict):
+        raise TypeError(f"a {type(plain).__name__}")
+    owner = Owner(**{**plain, "heartbeat": _finite(plain["heartbeat"]) if "heartbeat" in plain else math.nan})
+    if type(owner.fence) is not int or owner.fence != fence:
+        raise ValueError(f"fence {owner.fence!r:.40} in file {fence}")
+    if type(owner.pid) is not int or not 0 < owner.pid < 1 << 31:
+        raise ValueError(f"process {owner.pid!r:.40}")
+    for text in (owner.owner, owner.host, owner.space, owner.began):
+        if not isinstance(text, str) or len(text.encode()) > _LONGEST_TEXT:
+            raise ValueError(f"{text!r:.40} as owner, host, space or beginning")
+    return owner
+
+
+def _finite(value: object) -> float:
+    """The number, or NaN where it is none that a clock gives."""
+    try:
+        number = float(value) if type(value) in (int, float) else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _no_lease(path: Path, given: object) -> RecipeError:
+    return RecipeError.single(
+        f"{path}: no lease",
+        str(path),
+        given=given,
+        expected="a lease as this version writes it",
+        fix="make sure that nothing writes to the run, then delete it",
+    )
 
 
 def _take(folder: Path, wait: float, stale: float) -> Owner:
     give_up = time.monotonic() + wait
+    lost = 0
     while True:
-        newest = _newest(folder)
-        owner = newest_owner(folder)
+        fence, owner = _look(folder)
         if owner is None or owner.is_dead(time.time(), stale):
-            mine = _me(1 if newest is None else int(newest.stem) + 1)
-            taken = newest is None or owner is None or owner.fence == int(newest.stem)
-            if taken and _create(folder, mine):
+            if fence >= LAST_FENCE:
+                raise _no_lease(_file(folder, fence), "the last number there is")
+            mine = _me(fence + 1)
+            if _create(folder, mine):
                 return mine
+            lost += 1
+            if lost > _LOOKS and time.monotonic() >= give_up:
+                raise _no_lease(folder, f"{lost} tries that others were faster at")
         elif time.monotonic() >= give_up:
             raise RecipeError("the run is being written", [_taken(folder, owner)])
-        else:
-            time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def _create(folder: Path, mine: Owner) -> bool:
@@ -171,9 +235,10 @@ def _tidy(folder: Path, mine: Owner) -> bool:
     if newest is None or newest.owner != mine.owner:
         writes.remove_file(_file(folder, mine.fence))
         return False
-    for path in folder.glob("[0-9]*"):
-        if path.stem < _file(folder, mine.fence).stem:
-            writes.remove_file(path)
+    for name in filter(None, map(_NAME.fullmatch, _names(folder))):
+        if int(name[1]) < mine.fence:
+            with suppress(RecipeError):  # What cannot be removed has a lower number and does no harm.
+                writes.remove_file(folder / name[0])
     return True
 
 
@@ -223,11 +288,16 @@ def _began(pid: int) -> str:
 
 
 def _taken(folder: Path, owner: Owner) -> Problem:
+    age = owner.age(time.time())
+    heard = "with a heartbeat that is no number" if math.isnan(age) else f"last heard of {age:.1f} s ago"
+    fix = "let that process finish, or end it: its lease is then taken over"
+    if math.isnan(age):
+        fix = "let that process finish; if it is gone, delete the file"
     return Problem(
         str(_file(folder, owner.fence)),
-        f"held by process {owner.pid} on {owner.host}, last heard of {owner.age(time.time()):.1f} s ago",
+        f"held by process {owner.pid} on {owner.host}, {heard}",
         "a free lease",
-        "let that process finish, or end it: its lease is then taken over",
+        fix,
     )
 
 

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.run.faulty import FaultyOs, full_once
 HOLD = """
 import sys
 from pathlib import Path
+from typing import Any
 from recipe.run.lease import held
 with held(Path(sys.argv[1])) as lease:
     print(lease.owner.fence, flush=True)
@@ -168,3 +170,109 @@ def test_a_lease_of_this_process_that_could_not_be_freed_is_dead(
         assert newest_owner(tmp_path) == mine.owner
         with held(tmp_path, wait=0) as other:
             assert other.owner.fence == 2
+
+
+def owner_file(folder: Path, name: str = "0000000004.json", **changes: object) -> Path:
+    """A lease of another host that was heard of just now, with some values of another kind."""
+    owner = {"fence": 4, "owner": "x", "host": "elsewhere", "pid": 7, "space": "", "began": ""}
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(json.dumps({**owner, "heartbeat": time.time(), **changes}))
+    return folder / name
+
+
+JUNK = [
+    "9x.free",
+    "12.json",
+    "9999999999999.free",
+    "-000000009.free",
+    "0000000099.txt",
+    ".tmp-0000000099.json",
+]
+
+
+@pytest.mark.parametrize("name", JUNK)
+@pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: path.symlink_to("nowhere")])
+def test_what_is_not_named_as_a_lease_is_not_looked_at(tmp_path: Path, name: str, make: Any):
+    make(tmp_path / name)
+    for fence in (1, 2):
+        with held(tmp_path, wait=0) as mine:
+            assert mine.owner.fence == fence
+    assert {path.name for path in tmp_path.iterdir()} == {name, "0000000002.free"}
+
+
+@pytest.mark.parametrize("ending", ["json", "free"])
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to("nowhere")])
+def test_a_folder_or_a_link_in_the_place_of_a_lease_is_named(tmp_path: Path, ending: str, make: Any):
+    make(tmp_path / f"0000000099.{ending}")
+    with pytest.raises(RecipeError, match=rf"0000000099\.{ending}: no lease"), held(tmp_path, wait=0):
+        pass
+    with pytest.raises(RecipeError, match="no lease"):
+        newest_owner(tmp_path)
+
+
+def test_a_folder_with_a_lower_number_does_no_harm(tmp_path: Path):
+    (tmp_path / "0000000003.json").mkdir()
+    (tmp_path / "0000000007.free").touch()
+    with held(tmp_path, wait=0) as mine:
+        assert mine.owner.fence == 8
+
+
+def test_the_last_number_is_told_and_not_counted_past(tmp_path: Path):
+    (tmp_path / "9999999998.free").touch()
+    with held(tmp_path, wait=0) as mine:
+        assert mine.owner.fence == 9999999999
+    with pytest.raises(RecipeError, match="the last number there is"), held(tmp_path, wait=0):
+        pass
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pid": "x"},
+        {"pid": 10**30},
+        {"pid": 0},
+        {"pid": -1},
+        {"pid": True},
+        {"pid": 1.0},
+        {"fence": 5},
+        {"fence": "4"},
+        {"host": None},
+        {"host": "\ud800"},
+        {"owner": ["x"]},
+        {"began": "x" * 10_000},
+        {"more": 1},
+    ],
+)
+def test_an_owner_of_wrong_values_is_no_lease(tmp_path: Path, changes: dict[str, Any]):
+    owner_file(tmp_path, **changes)
+    with pytest.raises(RecipeError, match=r"0000000004\.json: no lease"), held(tmp_path, wait=0):
+        pass
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "3", "[" * 5000, "\xff", ""])
+def test_a_text_that_is_no_owner_is_no_lease(tmp_path: Path, text: str):
+    (tmp_path / "0000000004.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(RecipeError, match="no lease"), held(tmp_path, wait=0):
+        pass
+
+
+NO_NUMBERS = ["x", None, float("nan"), float("inf"), True, 10**400]
+
+
+@pytest.mark.parametrize("heartbeat", NO_NUMBERS)
+def test_a_heartbeat_that_is_no_number_says_nothing_of_another_host(tmp_path: Path, heartbeat: Any):
+    path = owner_file(tmp_path, heartbeat=heartbeat)
+    with pytest.raises(RecipeError, match="a heartbeat that is no number"), held(tmp_path, wait=0):
+        pass
+    assert path.exists()
+
+
+@pytest.mark.parametrize("heartbeat", NO_NUMBERS)
+def test_a_heartbeat_that_is_no_number_does_not_keep_a_dead_process_alive(tmp_path: Path, heartbeat: Any):
+    process = holder(tmp_path)
+    process.send_signal(signal.SIGKILL)
+    end(process)
+    path = tmp_path / "0000000001.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "heartbeat": heartbeat}))
+    with held(tmp_path, wait=0) as mine:
+        assert mine.owner.fence == 2
