@@ -72,7 +72,8 @@ class RunStream(Stream):
 
     def snapshot(self, step: int) -> Snapshot:
         """The state with steps ``0..step - 1`` consumed."""
-        self._approach(step)
+        if step >= 0:
+            self._approach(step)
         return super().snapshot(step)
 
     def provenance(self, step: int, row: int) -> list[PieceAt]:
@@ -88,6 +89,8 @@ class RunStream(Stream):
 
     def _approach(self, step: int) -> None:
         """Refuse what the data no longer gives; learn a snapshot on record if none near is known."""
+        if step < 0:
+            raise ValueError(f"step {step} is outside 0..{self.num_steps - 1}")
         if step < self._floor:
             raise RecipeError.single(
                 "a step before new data was accepted",
