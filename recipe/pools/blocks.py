@@ -19,6 +19,11 @@ def raw_bytes(array: NDArray[Any]) -> memoryview:
     return array.view(np.uint8).data if array.size else memoryview(b"")
 
 
+def block_hash() -> hashlib.blake2b:
+    """The hash of one block, or of one document, to be fed its bytes: blake2b, 16 bytes."""
+    return hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+
 def block_digest(data: bytes | memoryview) -> bytes:
     """Hash of one block: blake2b, 16 bytes."""
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
@@ -51,7 +56,7 @@ class BlockHasher:
     def __init__(self, block_bytes: int = BLOCK_BYTES) -> None:
         """Blocks of ``block_bytes`` bytes."""
         self._block_bytes = block_bytes
-        self._open = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._open = block_hash()
         self._filled = 0
         self._digests: list[bytes] = []
 
@@ -73,5 +78,5 @@ class BlockHasher:
 
     def _close_block(self) -> None:
         self._digests.append(self._open.digest())
-        self._open = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._open = block_hash()
         self._filled = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recipe.pools.blocks import BlockHasher, block_digest, file_hash, raw_bytes, root_hash
+from recipe.pools.blocks import BlockHasher, block_digest, block_hash, file_hash, raw_bytes, root_hash
 from recipe.pools.card import PartRecord, canonical_json
 from recipe.pools.megatron import write_index
 from recipe.pools.settings import PoolSettings
 from recipe.pools.table import ROW_GROUP, SCHEMA, open_writer
 from recipe.pools.workplace import sync
+
+SLICE_TOKENS = 1 << 20
+"""Tokens of a long document that are widened at once."""
 
 
 @dataclass
@@ -110,20 +113,19 @@ class PartWriter:
 
     def append(self, stored: NDArray[np.int64], batch: Batch) -> None:
         """Write documents; ``stored`` holds their tokens with marks, already known to be in range."""
+        wide = self._write_tokens(stored)
         lengths = np.array(batch.lengths, dtype=np.int64)
-        bodies = lengths - sum(self._marks)
-        if len(stored) and (most := int(stored.max())) > self._max_id:
-            self._max_id, self._max_id_position = most, self._tokens + int(stored.argmax())
-        wide = stored.astype("<i4")
-        data = raw_bytes(np.ascontiguousarray(wide, dtype=self._dtype))
-        self._file.write(data)
-        self._blocks.update(data)
-        self._write_rows(batch, bodies, _document_hashes(wide, lengths, self._marks))
-        self._lengths.append(lengths)
-        self._histogram = added(self._histogram, histogram(bodies))
-        self._tokens += len(stored)
-        self._body_tokens += int(bodies.sum())
-        self._longest = max(self._longest, int(bodies.max(initial=0)))
+        self._account(batch, lengths, _document_hashes(wide, lengths, self._marks))
+
+    def append_long(self, pieces: Sequence[NDArray[Any]], batch: Batch) -> None:
+        """Write one document, ``pieces`` being begin mark, body and end mark, a slice of it at a time."""
+        bos, body, eos = pieces
+        digest = block_hash()
+        self._write_tokens(bos)
+        for start in range(0, len(body), SLICE_TOKENS):
+            digest.update(raw_bytes(self._write_tokens(body[start : start + SLICE_TOKENS])))
+        self._write_tokens(eos)
+        self._account(batch, np.array(batch.lengths, dtype=np.int64), [digest.digest()])
 
     def finish(self) -> FinishedPart:
         """Write the index and bring everything to the disk."""
@@ -164,6 +166,26 @@ class PartWriter:
         for closable in (self._file, self._rows):
             with contextlib.suppress(OSError):
                 closable.close()
+
+    def _write_tokens(self, stored: NDArray[Any]) -> NDArray[np.int32]:
+        """Write tokens; gives them as the 32-bit integers that documents are hashed as."""
+        if len(stored) and (most := int(stored.max())) > self._max_id:
+            self._max_id, self._max_id_position = most, self._tokens + int(stored.argmax())
+        wide = stored.astype("<i4")
+        data = raw_bytes(np.ascontiguousarray(wide, dtype=self._dtype))
+        self._file.write(data)
+        self._blocks.update(data)
+        self._tokens += len(stored)
+        return wide
+
+    def _account(self, batch: Batch, lengths: NDArray[np.int64], hashes: list[bytes]) -> None:
+        """Count documents whose tokens were written, and write their rows."""
+        bodies = lengths - sum(self._marks)
+        self._write_rows(batch, bodies, hashes)
+        self._lengths.append(lengths)
+        self._histogram = added(self._histogram, histogram(bodies))
+        self._body_tokens += int(bodies.sum())
+        self._longest = max(self._longest, int(bodies.max(initial=0)))
 
     def _write_rows(self, batch: Batch, bodies: NDArray[np.int64], hashes: list[bytes]) -> None:
         rows = list(zip(batch.ids, batch.groups, batch.tags, batch.sources, strict=True))

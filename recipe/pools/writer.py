@@ -22,6 +22,7 @@ from recipe.pools.workplace import Workplace, write_durably
 SETTINGS_NAME = "settings.json"
 _MAX_DOCUMENT = (1 << 31) - 1
 _STAGE_TOKENS = 1 << 20
+"""A document with more is written through, and takes no memory beside its own array."""
 _SHOWN_PROBLEMS = 5
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -80,6 +81,7 @@ class PoolWriter:
         self._eos = np.array([] if eos is None else [eos], dtype=np.int64)
         self._stage = np.empty(_STAGE_TOKENS, dtype=np.int64)
         self._filled = 0
+        self._long: NDArray[Any] | None = None
         self._batch = Batch()
         self._part: PartWriter | None = None
         self._part_tokens = 0
@@ -131,10 +133,10 @@ class PoolWriter:
         if self._part_tokens + length > self.settings.part_tokens and self._part_tokens:
             self._finish_part()
         if self._filled + length > len(self._stage):
-            self._flush(length)
-        self._put(self._bos)
-        self._put(body)
-        self._put(self._eos)
+            self._flush()
+        is_long = length > len(self._stage)
+        for tokens in () if is_long else (self._bos, body, self._eos):
+            self._put(tokens)
         batch = self._batch
         batch.ids.append(self.num_documents if id is None else self._key(id))
         batch.groups.append(None if group is None else self._key(group))
@@ -143,6 +145,9 @@ class PoolWriter:
         batch.lengths.append(length)
         self._part_tokens += length
         self.num_documents += 1
+        if is_long:
+            self._long = body
+            self._flush()
 
     def close(self, *, dropped: Mapping[str, Any] | None = None) -> Pool:
         """Finish the pool and open it.
@@ -202,19 +207,20 @@ class PoolWriter:
             self._stage[self._filled : self._filled + tokens.size] = tokens
             self._filled += tokens.size
 
-    def _flush(self, room: int = 0) -> None:
-        """Write what is staged; the stage then has room for a document of ``room`` tokens."""
+    def _flush(self) -> None:
+        """Write what is staged, or the one document that is too long for the stage."""
         if self._batch.ids:
-            stored = self._stage[: self._filled]
-            self._check_range(stored)
+            stored = self._stage[: self._filled] if self._long is None else self._long
+            self._check_range(stored, self.settings.has_bos if self._long is None else 0)
             with self._place.disk_errors(stored.size * self.settings.token_dtype.itemsize):
                 if self._part is None:
                     self._part = PartWriter(self._place.folder, len(self._finished), self.settings)
-                self._part.append(stored, self._batch)
+                if self._long is None:
+                    self._part.append(stored, self._batch)
+                else:
+                    self._part.append_long((self._bos, stored, self._eos), self._batch)
             self._flushed += len(self._batch.ids)
-        self._batch, self._filled = Batch(), 0
-        if max(room, _STAGE_TOKENS) != len(self._stage):
-            self._stage = np.empty(max(room, _STAGE_TOKENS), dtype=np.int64)
+        self._batch, self._filled, self._long = Batch(), 0, None
 
     def _finish_part(self) -> None:
         self._flush()
@@ -226,15 +232,18 @@ class PoolWriter:
         self._finished.append(finished)
         self._part, self._part_tokens = None, 0
 
-    def _check_range(self, stored: NDArray[np.int64]) -> None:
-        """Every id is in 0..vocab_size - 1, else the first documents at fault are named."""
+    def _check_range(self, stored: NDArray[Any], mark: int) -> None:
+        """Every id is in 0..vocab_size - 1, else the first documents at fault are named.
+
+        ``mark``: begin marks that each document has in ``stored``.
+        """
         limit = self.settings.vocab_size
         if not len(stored) or (int(stored.min()) >= 0 and int(stored.max()) < limit):
             return
         starts = np.cumsum([0, *self._batch.lengths])
         faults = np.flatnonzero((stored < 0) | (stored >= limit))
         documents = np.searchsorted(starts, faults, side="right") - 1
-        places = faults - starts[documents] - self.settings.has_bos
+        places = faults - starts[documents] - mark
         _, first = np.unique(documents, return_index=True)
         problems = [
             Problem(

@@ -31,6 +31,10 @@ a last entry ends the last document."""
 RANGE_BYTES = 64 << 20
 
 
+#: Tokens that are brought to their stored width at once.
+SLICE_TOKENS = 1 << 20
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
     """One tokenised document on its way."""
@@ -63,7 +67,9 @@ def write_task(
     files = [_file(folder, number, ending) for ending in ("tokens", "rows", "npy")]
     with files[0].open("wb") as file:
         for entry in entries:
-            file.write(np.ascontiguousarray(entry.tokens, dtype=dtype).data)
+            for start in range(0, len(entry.tokens), SLICE_TOKENS):
+                part = entry.tokens[start : start + SLICE_TOKENS]
+                file.write(np.ascontiguousarray(part, dtype=dtype).data)
     files[1].write_bytes(b"".join(rows))
     np.save(files[2], index)
     for path in files:

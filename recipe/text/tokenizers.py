@@ -92,8 +92,8 @@ class ByteTokenizer:
     eos = 256
 
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[Any]]:
-        """The bytes of each text, uint16."""
-        return [np.frombuffer(text.encode(), np.uint8).astype(np.uint16) for text in texts]
+        """The bytes of each text, uint8: nothing is copied beside them."""
+        return [np.frombuffer(text.encode(), np.uint8) for text in texts]
 
     def offsets(self, text: str) -> NDArray[np.int64]:
         """Every byte of a character has the character's span."""
@@ -145,7 +145,11 @@ class JsonTokenizer:
         self.eos = _find_eos(vocabulary, added, eos, self.path)
 
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[Any]]:
-        """Ids of each text, int32."""
+        """Ids of each text, int32.
+
+        The library holds some hundred bytes a token while it encodes. A text is given to it whole:
+        cut in two, it could get other ids at the cut.
+        """
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
 
@@ -224,8 +228,9 @@ def _find_eos(vocabulary: dict[str, int], added: set[str], eos: str | int | None
         eos = int(eos)
     if isinstance(eos, int) and eos in set(vocabulary.values()):
         return eos
-    # a common name among the plain entries is a piece of text (``</s>`` in HTML), unless nothing was added
-    found = [token for token in COMMON_EOS if token in (added or vocabulary)]
+    # a common name among the plain entries may be a piece of text (``</s>`` in HTML): added ones come first
+    found = [token for token in COMMON_EOS if token in added]
+    found = found or [token for token in COMMON_EOS if token in vocabulary]
     declared = _declared_eos(path)
     if eos is None and declared in vocabulary and (not found or declared in found):
         return vocabulary[declared]

@@ -73,6 +73,27 @@ def test_N03_a_document_longer_than_the_stage_is_whole(tmp_path):
     assert pool.verify(full=True) == []
 
 
+@pytest.mark.parametrize("marks", [{}, {"eos": 90}, {"bos": 91, "eos": 90}])
+def test_T04_documents_written_past_the_stage_give_the_same_bytes(tmp_path, monkeypatch, marks):
+    texts = [np.arange(n) % 77 for n in (3, 20, 0, 8, 7, 9, 1, 64, 2)]
+    texts[4] = texts[4].astype(np.uint8)
+    write_pool(tmp_path / "staged", texts, vocab_size=100, **marks)
+    monkeypatch.setattr("recipe.pools.writer._STAGE_TOKENS", 8)
+    monkeypatch.setattr("recipe.pools.part.SLICE_TOKENS", 3)
+    write_pool(tmp_path / "through", texts, vocab_size=100, **marks)
+    assert files_of(tmp_path / "staged") == files_of(tmp_path / "through")
+    for name in files_of(tmp_path / "staged"):
+        assert filecmp.cmp(tmp_path / "staged" / name, tmp_path / "through" / name, shallow=False), name
+
+
+def test_T04_a_bad_id_of_a_document_past_the_stage_is_refused_by_place(tmp_path, monkeypatch):
+    monkeypatch.setattr("recipe.pools.writer._STAGE_TOKENS", 8)
+    texts = [[1], [2] * 30 + [100]]
+    with pytest.raises(RecipeError, match=r"document 1 \(id 'b'\)[\s\S]*id 100 at position 30"):
+        write_pool(tmp_path / "p", texts, vocab_size=100, bos=0, eos=0, ids=["a", "b"])
+    assert files_of(tmp_path) == []
+
+
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_D01_empty_documents_are_documents(tmp_path, place):
     documents = [[3, 4], [5]]

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -400,3 +401,37 @@ def test_a_killed_preparation_goes_on_and_leaves_no_process(tmp_path, tokenizer_
     after = prepare_pool([source], tmp_path / "pool", tokenizer, PrepareOptions(workers=1))
     fresh = prepare_pool([source], tmp_path / "fresh", tokenizer, PrepareOptions(workers=1))
     assert contents(after.path) == contents(fresh.path)
+
+
+PEAK_OF_A_LONG_LINE = """
+import sys
+from pathlib import Path
+import recipe  # noqa: F401
+from recipe.text.preparation import PrepareOptions
+from recipe.text.prepare import prepare_pool
+from recipe.text.tokenizers import load_tokenizer
+
+def peak():
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
+folder = Path(sys.argv[1])
+for name in ("short", "long"):
+    before = peak()
+    sources = [folder / f"{name}.jsonl"]
+    prepare_pool(sources, folder / name, load_tokenizer("bytes"), PrepareOptions(workers=1))
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+def test_T04_a_line_of_20_mib_takes_a_few_times_its_size_through_both_passes(tmp_path):
+    """About three times; the bound leaves room for other allocators."""
+    (tmp_path / "short.jsonl").write_text('{"text": "one"}\n')
+    line = json.dumps({"text": "one two " * (20 << 17)})
+    (tmp_path / "long.jsonl").write_text('{"text": "one"}\n' + line + '\n{"text": "three"}\n')
+    words = [sys.executable, "-c", PEAK_OF_A_LONG_LINE, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 5 * len(line)
+    with open_pool(tmp_path / "long", "long") as pool:
+        assert sorted(np.diff(pool.offsets).tolist()) == [4, 6, (20 << 20) + 1]

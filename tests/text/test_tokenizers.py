@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from recipe.errors import RecipeError
 from recipe.text.tokenizers import PROBES, ByteTokenizer, load_tokenizer
@@ -80,6 +81,23 @@ def test_a_name_that_is_plain_text_in_the_vocabulary_is_no_mark(train, tmp_path)
     content["model"]["vocab"]["</s>"] = max(content["model"]["vocab"].values()) + 1
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     assert load_tokenizer(tmp_path).eos == 0
+
+
+def test_a_common_name_of_the_vocabulary_is_the_end_although_other_tokens_were_added(train, tmp_path):
+    """As in a file made from vocab.json and merges.txt, to which a token for chats was added."""
+    tokenizer = train(specials=())
+    content = json.loads(tokenizer.to_str())
+    eos = content["model"]["vocab"]["<|endoftext|>"] = max(content["model"]["vocab"].values()) + 1
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    added = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    added.add_special_tokens(["<|chat|>"])
+    added.save(str(tmp_path / "tokenizer.json"))
+    assert load_tokenizer(tmp_path).eos == eos
+    content["model"]["vocab"]["</s>"] = eos + 2
+    content["added_tokens"] = json.loads(added.to_str())["added_tokens"]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(RecipeError, match=r"<\|endoftext\|> and </s>"):
+        load_tokenizer(tmp_path)
 
 
 def test_no_end_of_document_is_an_error(train, tmp_path):
