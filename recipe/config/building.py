@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from recipe.config.checks import recipe_faults
-from recipe.config.group import GroupConfig
 from recipe.config.merging import WrittenStages, at_origin, merge_stages
-from recipe.config.model import Model, ModelConfig, PoolConfig
+from recipe.config.partial import read_partly
 from recipe.config.problems import Fault, Place, faults_of, unique
 from recipe.config.recipe import Recipe
-from recipe.config.stage import Stage
+from recipe.config.stage import SHARES, Stage
 from recipe.config.vocabulary import TOP_ONLY_WRITTEN, VOCABULARY
 from recipe.errors import RecipeError
 
-_M = TypeVar("_M", bound=Model)
+_MERGED: tuple[Place, ...] = (*((form,) for form in SHARES), ("batch", "ramp"))
+"""Mappings of a stage that are only judged whole: a stage may add what is missing."""
 
 
 def build_recipe(data: Mapping[str, Any], title: str, also: Sequence[Fault] = ()) -> Recipe:
@@ -34,19 +34,25 @@ def build_recipe(data: Mapping[str, Any], title: str, also: Sequence[Fault] = ()
     found = [*also, *_key_faults(data, ())]
     data = _text_keys(data)
     written = merge_stages(data)
-    found += written.faults
+    found += written.faults + _faults_of_no_stage(data.get("every_stage"), written)
     whole = {key: value for key, value in data.items() if key not in TOP_ONLY_WRITTEN}
     whole["stages"] = _named(written)
     found += _own_names(data.get("stages"))
-    try:
-        recipe = Recipe.model_validate(whole)
-    except ValidationError as error:
-        found += at_origin(_all_faults(whole, error), written.origins)
-        recipe = None
+    recipe, between = _read(whole)
+    in_order = all(fault.place != ("curriculum",) for fault in written.faults)
+    between += recipe_faults(recipe, in_order=in_order)
+    found += at_origin([fault for fault in between if _is_known(fault, written)], written.origins)
     if found:
         raise RecipeError(title, [fault.problem() for fault in unique(found)])
-    assert recipe is not None, "a recipe without faults was built"
     return recipe
+
+
+def _read(whole: Mapping[str, Any]) -> tuple[Recipe, list[Fault]]:
+    """The recipe, or as much of it as is sound with the faults of the rest."""
+    try:
+        return Recipe.model_validate(whole), []
+    except ValidationError as error:
+        return read_partly(Recipe, whole), faults_of(error, VOCABULARY)
 
 
 def _key_faults(value: Any, place: Place) -> list[Fault]:
@@ -99,30 +105,22 @@ def _own_names(stages: Any) -> list[Fault]:
     ]
 
 
-def _all_faults(whole: Mapping[str, Any], error: ValidationError) -> list[Fault]:
-    """Faults of the parts, and, as far as parts are whole, faults between them."""
-    found = faults_of(error, VOCABULARY)
-    places = {fault.place for fault in found}
-    between = recipe_faults(
-        _parts(whole.get("pools"), PoolConfig),
-        _parts(whole.get("groups"), GroupConfig),
-        _parts(whole.get("stages"), Stage),
-        _part(whole.get("model"), ModelConfig),
-    )
-    return found + [fault for fault in between if fault.place not in places]
+def _is_known(fault: Fault, written: WrittenStages) -> bool:
+    """Whether a fault is one whatever a stage takes from another that cannot be found."""
+    return not (fault.is_absence and fault.place[:1] == ("stages",) and fault.place[1] in written.incomplete)
 
 
-def _parts(given: Any, kind: type[_M]) -> dict[str, _M | None]:
-    if not isinstance(given, Mapping):
-        return {}
-    return {name: _part(value, kind) for name, value in given.items()}
-
-
-def _part(given: Any, kind: type[_M]) -> _M | None:
+def _faults_of_no_stage(every: Any, written: WrittenStages) -> list[Fault]:
+    """Faults of ``every_stage`` where there is no stage to tell them; what stages would add is not judged."""
+    stages = written.stages.values() if isinstance(written.stages, Mapping) else ()
+    if not isinstance(every, Mapping) or any(isinstance(stage, Mapping) for stage in stages):
+        return []
     try:
-        return TypeAdapter(kind).validate_python(given)
-    except ValidationError:
-        return None
+        Stage.model_validate({**every, "name": "every_stage"})
+    except ValidationError as error:
+        found = faults_of(error, VOCABULARY, ("every_stage",))
+        return [fault for fault in found if not fault.is_absence and fault.place[1:] not in _MERGED]
+    return []
 
 
 def recipe_from_plain(data: Mapping[str, Any], *, source: str) -> Recipe:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from recipe.config.model import Model
+from recipe.config.partial import Faulty, Leniently, Model, UnsoundError
 from recipe.config.problems import Fault, faults, nearest, problem
 from recipe.config.values import fill_rest, read_share, read_weight, some_positive, write_weight
 from recipe.maths.shares import PERCENT_PATTERN, from_weights, parse_weight, percent_text, weight_text
@@ -38,6 +38,11 @@ class Within:
             return dict(self.percents)
         return from_weights(dict(self.weights)) if self.weights else None
 
+    @property
+    def named(self) -> list[str] | None:
+        """Pools that have explicit shares; None where shares depend on the stocks."""
+        return [name for name, _ in (*self.percents, *self.weights)] or None
+
     def plain(self) -> str | dict[str, Any]:
         """As a recipe states it."""
         if self.kind == "temperature":
@@ -56,12 +61,24 @@ def _read_within(given: Any) -> Within:
         return Within(cast(Literal["natural", "even", "unimax"], given))
     if isinstance(given, Mapping) and set(given) == {"temperature"}:
         return Within("temperature", exponent=_read_exponent(given["temperature"]))
-    if isinstance(given, Mapping) and given:
-        shares = given["shares"] if set(given) == {"shares"} else given
-        if isinstance(shares, Mapping) and shares:
-            return _read_shares(shares, ("shares",) if shares is not given else ())
+    if shares := _explicit(given):
+        return _read_shares(shares, ("shares",) if shares is not given else ())
     fix = nearest(given, (*WITHIN_WORDS, "temperature", "shares"), "use one of these")
     raise problem("", given=given, expected=_EXAMPLES, fix=fix)
+
+
+def _explicit(given: Any) -> Mapping[str, Any] | None:
+    """The mapping that holds explicit shares, if there is one."""
+    shares = given["shares"] if isinstance(given, Mapping) and set(given) == {"shares"} else given
+    return shares if isinstance(shares, Mapping) and shares else None
+
+
+def _only_names(given: Any) -> Within:
+    """Explicit shares of which only the names count, because a share or their sum is faulty."""
+    shares = _explicit(given)
+    if shares is None or set(shares) == {"temperature"}:
+        raise UnsoundError
+    return Within("shares", weights=tuple((name, Fraction(0)) for name in shares))
 
 
 def _read_exponent(given: Any) -> Fraction:
@@ -115,6 +132,7 @@ _SHARES_SCHEMA = {
 WithinField = Annotated[
     Within,
     PlainValidator(_read_within),
+    Leniently(_only_names),
     PlainSerializer(Within.plain),
     WithJsonSchema(
         {
@@ -143,36 +161,21 @@ def _to_tuple(given: Any) -> Any:
     return tuple(given) if isinstance(given, list) else given
 
 
+def _members(given: Any) -> tuple[str | Faulty, ...]:
+    """The pools of a list in which some entries are no names."""
+    if not isinstance(given, list | tuple):
+        raise UnsoundError
+    return tuple(name if isinstance(name, str) else Faulty(name) for name in given)
+
+
 class GroupConfig(Model):
     """Pools whose quota may be stated as one; a list of pools is short for ``{pools: [...]}``."""
 
-    pools: Annotated[tuple[str, ...], BeforeValidator(_to_tuple)]
+    pools: Annotated[tuple[str, ...], BeforeValidator(_to_tuple), Leniently(_members)]
     within: WithinField = Within("natural")
     """Shares inside: ``natural`` (by stock), ``even``, ``unimax``, ``{temperature: 0.3}``, ``{shares: …}``"""
 
-    @model_validator(mode="before")
     @classmethod
-    def _shorthand(cls, given: Any) -> Any:
+    def spelled_out(cls, given: Any) -> Any:
+        """A list is the pools."""
         return {"pools": given} if isinstance(given, list | tuple) else given
-
-    @model_validator(mode="after")
-    def _is_sound(self) -> Self:
-        found = []
-        if not self.pools:
-            found.append(
-                Fault(("pools",), "[]", "at least one pool", "name the group's pools, or remove the group")
-            )
-        for twice in sorted({name for name in self.pools if self.pools.count(name) > 1}):
-            found.append(Fault(("pools",), f"{twice} twice", "each pool once", f"remove one {twice}"))
-        named = set(self.within.shares or self.pools)
-        for name in sorted(named - set(self.pools)):
-            expected = f"a pool of the group: {', '.join(self.pools)}"
-            fix = nearest(name, self.pools, f"remove {name}, or add it to the group's pools")
-            found.append(Fault(("within", "shares", name), name, expected, fix))
-        for name in (name for name in self.pools if name not in named):
-            found.append(
-                Fault(("within", "shares", name), "nothing", "a share for every pool", f"write {name}: 0%")
-            )
-        if found:
-            raise faults(found)
-        return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recipe.config.problems import Fault, Place, nearest
@@ -23,6 +23,8 @@ class WrittenStages:
     origins: dict[Place, Place] = field(default_factory=dict)
     """Place of an inherited value below ``stages`` -> the place it was written at."""
     faults: list[Fault] = field(default_factory=list)
+    incomplete: set[str] = field(default_factory=set)
+    """Stages that are like one that cannot be found: what they leave out is not known."""
 
 
 def merge_stages(data: Mapping[str, Any]) -> WrittenStages:
@@ -92,7 +94,7 @@ def _ordered(stages: Mapping[str, Any], curriculum: Any, result: WrittenStages) 
 
 def _chain(name: str, stages: Mapping[str, Any], result: WrittenStages) -> list[str]:
     """The stages that one is like, the most remote first, itself last."""
-    chain = [name]
+    chain, num_faults = [name], len(result.faults)
     while isinstance(stages[chain[-1]], Mapping) and stages[chain[-1]].get("like") is not None:
         last, other = chain[-1], stages[chain[-1]]["like"]
         place = ("stages", last, "like")
@@ -109,6 +111,8 @@ def _chain(name: str, stages: Mapping[str, Any], result: WrittenStages) -> list[
             )
             break
         chain.append(other)
+    if len(result.faults) > num_faults:
+        result.incomplete.add(name)
     return chain[::-1]
 
 
@@ -179,7 +183,7 @@ def at_origin(faults: Iterable[Fault], origins: Mapping[Place, Place]) -> list[F
         inherited = _inherited(fault.place, origins)
         if inherited is not None and wrong[_kind(fault, inherited, origins)] >= heirs[origins[inherited]]:
             place = (*origins[inherited], *fault.place[len(inherited) :])
-            fault = Fault(place, fault.given, fault.expected, fault.fix)
+            fault = replace(fault, place=place)
         moved.append(fault)
     return moved
 

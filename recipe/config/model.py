@@ -1,12 +1,13 @@
-"""What every config model has in common, and the models without other models inside."""
+"""The models of a recipe without other models inside: the shapes of their values."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from recipe.config.problems import Fault, faults, problem
+from recipe.config.partial import Model, overlay
+from recipe.config.problems import problem
 from recipe.config.values import Amount, Count, Ramp
 
 Exhaustion = Literal["repeat", "stop", "redistribute"]
@@ -19,27 +20,6 @@ Labels = Literal["shifted", "inputs"]
 Counted = Literal["body", "fresh", "labels", "positions"]
 
 
-class Model(BaseModel):
-    """Frozen and strict: no unknown keys, no silent conversions."""
-
-    model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True, validate_by_name=False
-    )
-
-
-def exactly_one(model: Model, keys: tuple[str, ...], fix: str) -> list[Fault]:
-    """The fault of alternatives of which not exactly one is given."""
-    given = [key for key in keys if getattr(model, key) is not None]
-    if len(given) == 1:
-        return []
-    expected = f"exactly one of {', '.join(keys)}"
-    if not given:
-        return [Fault((), f"none of {', '.join(keys)}", expected, fix)]
-    return [
-        Fault((given[-1],), f"{' and '.join(given)} together", expected, f"keep one of {', '.join(given)}")
-    ]
-
-
 class TokenizerConfig(Model):
     """The tokenizer that made the pools; only needed to prepare or decode."""
 
@@ -48,18 +28,12 @@ class TokenizerConfig(Model):
     path: str | None = None
     """A ``tokenizer.json`` or a folder that holds one."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _shorthand(cls, given: Any) -> Any:
+    def spelled_out(cls, given: Any) -> Any:
+        """Text is a builtin or a path."""
         if isinstance(given, str):
             return {"builtin": given} if given == "bytes" else {"path": given}
         return given
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if found := exactly_one(self, ("builtin", "path"), "write {builtin: bytes} or {path: FOLDER}"):
-            raise faults(found)
-        return self
 
 
 class ModelConfig(Model):
@@ -78,6 +52,11 @@ class SinkConfig(Model):
     rows_per_file: Count = 8192
     """Sequences in a file, about: a file holds whole steps."""
     compression: Literal["zstd", "snappy", "none"] = "zstd"
+
+    @classmethod
+    def spelled_out(cls, given: Any) -> Any:
+        """Text is a format."""
+        return {"format": given} if isinstance(given, str) else given
 
 
 class SlicingConfig(Model):
@@ -98,9 +77,7 @@ class SlicingConfig(Model):
 
     def over(self, under: SlicingConfig | None) -> SlicingConfig:
         """This config with what it leaves out taken from another."""
-        if under is None:
-            return self
-        return SlicingConfig(**{**under.model_dump(exclude_none=True), **self.model_dump(exclude_none=True)})
+        return self if under is None else overlay(self, under)
 
     def resolved(self, context: int) -> Slicing:
         """The rule for a stage's context."""
@@ -127,35 +104,6 @@ class Slicing(Model):
     overlap_labels: bool
     oversize: Oversize
 
-    def faults(self, context: int, method: Method) -> list[Fault]:
-        """What makes the rule impossible in a stage of this context and packing."""
-        found = []
-        if self.window > context:
-            fix = f"lower the window to {context}, or raise the stage's context"
-            found.append(Fault(("window",), self.window, f"1..{context} (the context)", fix))
-        if self.stride > self.window:
-            fix = f"lower the stride to {self.window}, or raise the window: a larger stride would skip tokens"
-            found.append(Fault(("stride",), self.stride, f"1..{self.window} (the window)", fix))
-        if self.min_tail > self.window:
-            fix = f"lower min_tail to at most {self.window}"
-            found.append(Fault(("min_tail",), self.min_tail, f"0..{self.window} (the window)", fix))
-        if method == "concat":
-            found += self._concat_faults(context)
-        return found
-
-    def _concat_faults(self, context: int) -> list[Fault]:
-        found = []
-        if self.window < context:
-            fix = "leave the window out, or use packing best_fit"
-            found.append(Fault(("window",), self.window, f"{context} (the context) with packing concat", fix))
-        if self.tail not in ("keep", "drop"):
-            fix = "use keep or drop, or packing best_fit: concat has one tail per block, not one per document"
-            found.append(Fault(("tail",), self.tail, "keep or drop with packing concat", fix))
-        if self.oversize != "split":
-            fix = "use split, or packing best_fit: concat does not look at a document's length"
-            found.append(Fault(("oversize",), self.oversize, "split with packing concat", fix))
-        return found
-
 
 class Packing(Model):
     """How pieces fill rows of ``context`` positions, and what they see of each other."""
@@ -168,15 +116,10 @@ class Packing(Model):
     cross_labels: bool = False
     """Whether the last token of a document predicts the first of the next in its row."""
 
-
-def _packing_shorthand(given: Any) -> Any:
-    return {"method": given} if isinstance(given, str) else given
-
-
-PackingField = Annotated[
-    Packing, BeforeValidator(_packing_shorthand, json_schema_input_type=Packing | Method)
-]
-"""A packing, or the name of its method."""
+    @classmethod
+    def spelled_out(cls, given: Any) -> Any:
+        """Text is a method."""
+        return {"method": given} if isinstance(given, str) else given
 
 
 class Batch(Model):
@@ -188,9 +131,9 @@ class Batch(Model):
     ramp: Ramp | None = None
     """Sequences by position of the run: ``{0: 256, 100B: 512}``; a size changes at a batch end."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _no_bare_number(cls, given: Any) -> Any:
+    def spelled_out(cls, given: Any) -> Any:
+        """A bare number is refused: sequences or tokens?"""
         if isinstance(given, int | str) and not isinstance(given, bool):
             raise problem(
                 "",
@@ -199,12 +142,6 @@ class Batch(Model):
                 fix=f"write {{sequences: {given}}} or {{tokens: {given}}}",
             )
         return given
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if found := exactly_one(self, ("sequences", "tokens", "ramp"), "write {sequences: 8}"):
-            raise faults(found)
-        return self
 
 
 class PoolConfig(Model):
@@ -232,14 +169,3 @@ class PoolConfig(Model):
     """Id that ends a document, for files made elsewhere that do not say it."""
     bos: Amount | None = None
     """Id that starts a document, for files made elsewhere that do not say it."""
-
-    @model_validator(mode="after")
-    def _is_somewhere(self) -> Self:
-        if self.path is None and self.stock is None:
-            raise problem(
-                "path",
-                given="neither path nor stock",
-                expected="a path, or a stock to plan with, or both",
-                fix="write {path: FOLDER}, or {stock: 10B} for a plan without data",
-            )
-        return self

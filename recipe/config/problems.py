@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -38,10 +38,12 @@ class Fault:
     given: object
     expected: str
     fix: str
+    is_absence: bool = False
+    """Whether the fault is that something is not there."""
 
     def below(self, place: Place) -> Fault:
         """The same fault seen from further up."""
-        return Fault((*place, *self.place), self.given, self.expected, self.fix)
+        return replace(self, place=(*place, *self.place))
 
     def problem(self) -> Problem:
         """What a person reads."""
@@ -77,7 +79,8 @@ def _faults_of_detail(detail: ErrorDetails, vocabulary: Vocabulary, place: Place
         fix = vocabulary.later_value(where, given) or nearest(given, choices)
         return [Fault(where, given, f"one of {', '.join(choices)}", fix)]
     expected = _EXPECTED.get(detail["type"], detail["msg"])
-    return [Fault(where, given, expected, vocabulary.how_to_write(where))]
+    is_absence = detail["type"] == "missing"
+    return [Fault(where, given, expected, vocabulary.how_to_write(where), is_absence=is_absence)]
 
 
 class Vocabulary:

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field
 
-from recipe.config.checks import recipe_faults
 from recipe.config.group import GroupConfig
 from recipe.config.model import (
     Attention,
@@ -18,7 +16,6 @@ from recipe.config.model import (
     Exhaustion,
     Labels,
     Method,
-    Model,
     ModelConfig,
     Oversize,
     PoolConfig,
@@ -27,7 +24,7 @@ from recipe.config.model import (
     Tail,
     TokenizerConfig,
 )
-from recipe.config.problems import faults
+from recipe.config.partial import Model
 from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
 from recipe.config.values import LARGEST_SEED, Count, Seed
@@ -53,10 +50,6 @@ class Rule:
     labels: Labels
 
 
-def _sink_shorthand(given: Any) -> Any:
-    return {"format": given} if isinstance(given, str) else given
-
-
 class Recipe(Model):
     """Pools, stages, quotas and seed; order of pools and stages is meant."""
 
@@ -80,15 +73,9 @@ class Recipe(Model):
     """Readings of a pool that are allowed; beyond about four, repeated tokens lose their value
     (Muennighoff et al., *Scaling Data-Constrained Language Models*, 2023)."""
     stages: dict[str, Stage]
-    sink: Annotated[SinkConfig | None, BeforeValidator(_sink_shorthand)] = Field(
+    sink: SinkConfig | None = Field(
         default=None, json_schema_extra={"description": "Files that `recipe run` writes."}
     )
-
-    @model_validator(mode="after")
-    def _is_sound(self) -> Self:
-        if found := recipe_faults(self.pools, self.groups, self.stages, self.model):
-            raise faults(found)
-        return self
 
     @property
     def spans(self) -> dict[str, Span]:

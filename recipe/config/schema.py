@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+from recipe.config.model import Method
 from recipe.config.recipe import Recipe
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -22,6 +23,8 @@ def recipe_schema() -> dict[str, Any]:
         "type": "string",
         "description": "Another stage whose values this one starts from.",
     }
+    packing = stage["properties"]["packing"]
+    packing["anyOf"] = [{"$ref": packing.pop("$ref")}, {"enum": list(get_args(Method)), "type": "string"}]
     every = {key: value for key, value in stage["properties"].items() if key != "like"}
     schema["$defs"]["EveryStage"] = {
         "type": "object",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from recipe.config.model import Batch, Model, Packing, PackingField, Slicing, SlicingConfig, exactly_one
-from recipe.config.problems import Fault, faults
+from recipe.config.model import Batch, Packing, Slicing, SlicingConfig
+from recipe.config.partial import Model
 from recipe.config.values import Count, Quotas, TokenQuotas, Weights
 from recipe.maths.amounts import parse_amount
 from recipe.maths.shares import from_weights
@@ -37,7 +37,7 @@ class Stage(Model):
     chunk: Count | None = None
     """Positions of an accounting period; default: a twentieth of the stage, at most 1B."""
     declared_slicing: SlicingConfig = Field(default=SlicingConfig(), alias="slicing")
-    packing: PackingField = Packing()
+    packing: Packing = Packing()
     quotas: Quotas | None = None
     """Percent text by pool or group, summing to exactly 100%; one may say ``rest``."""
     weights: Weights | None = None
@@ -72,9 +72,8 @@ class Stage(Model):
         """Which of quotas, weights and quotas_tokens is given."""
         return next(form for form in SHARES if getattr(self, form) is not None)
 
-    @model_validator(mode="before")
     @classmethod
-    def _length_from_quotas(cls, given: Any) -> Any:
+    def spelled_out(cls, given: Any) -> Any:
         """Token quotas say the stage's length where nothing else does."""
         if not isinstance(given, Mapping) or any(given.get(key) is not None for key in LENGTHS):
             return given
@@ -85,30 +84,3 @@ class Stage(Model):
             return {**given, "tokens": sum(map(parse_amount, amounts.values())) or None}
         except ValueError:
             return given
-
-    @model_validator(mode="after")
-    def _is_sound(self) -> Self:
-        found = exactly_one(self, LENGTHS, "write tokens: 1B")
-        found += exactly_one(self, SHARES, "write quotas: {pool: 100%}, with every pool of the recipe")
-        found += [fault.below(("batch",)) for fault in self._batch_faults()]
-        found += [
-            fault.below(("slicing",)) for fault in self.slicing.faults(self.context, self.packing.method)
-        ]
-        if found:
-            raise faults(found)
-        return self
-
-    def _batch_faults(self) -> list[Fault]:
-        tokens = self.batch.tokens
-        if tokens is None or tokens % self.context == 0:
-            return []
-        below = tokens - tokens % self.context
-        nearest_two = [size for size in (below, below + self.context) if size]
-        return [
-            Fault(
-                ("tokens",),
-                tokens,
-                f"a whole number of sequences of {self.context} positions",
-                f"write {' or '.join(f'{size} ({size // self.context} sequences)' for size in nearest_two)}",
-            )
-        ]

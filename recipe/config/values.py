@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 
+from recipe.config.partial import entries
 from recipe.config.problems import Fault, faults, problem, shown
 from recipe.maths.amounts import AMOUNT_PATTERN, LARGEST_AMOUNT, parse_amount
 from recipe.maths.shares import (
@@ -90,16 +91,13 @@ def _percent_fix(given: object) -> str:
 
 def fill_rest(parts: Mapping[str, Fraction | str]) -> dict[str, Fraction]:
     """Shares that sum to exactly one: ``rest`` becomes what the others leave."""
+    found = list[Fault]()
     resting = [name for name, part in parts.items() if part == "rest"]
     named = sum((part for part in parts.values() if isinstance(part, Fraction)), Fraction(0))
     written = {name: part if part == "rest" else percent_text(Fraction(part)) for name, part in parts.items()}
     if len(resting) > 1:
-        raise problem(
-            "",
-            given=shown(written),
-            expected="rest at most once",
-            fix=f"give all but one of {resting} a share",
-        )
+        fix = f"give all but one of {resting} a share"
+        found.append(Fault((), shown(written), "rest at most once", fix))
     if named > 1 or (not resting and named != 1):
         over = named - 1
         change = (
@@ -107,12 +105,10 @@ def fill_rest(parts: Mapping[str, Fraction | str]) -> dict[str, Fraction]:
             if over > 0
             else f"raise a share by {percent_text(-over)}"
         )
-        raise problem(
-            "",
-            given=f"sum {percent_text(named)} of {written}",
-            expected="shares that sum to exactly 100%",
-            fix=f"{change}, or write rest for one of them",
-        )
+        given, fix = f"sum {percent_text(named)} of {written}", f"{change}, or write rest for one of them"
+        found.append(Fault((), given, "shares that sum to exactly 100%", fix))
+    if found:
+        raise faults(found)
     return {name: 1 - named if part == "rest" else Fraction(part) for name, part in parts.items()}
 
 
@@ -165,9 +161,9 @@ WeightNumber = Annotated[
         {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": WEIGHT_PATTERN}]}
     ),
 ]
-Quotas = Annotated[dict[str, ShareText], AfterValidator(fill_rest)]
-Weights = Annotated[dict[str, WeightNumber], AfterValidator(some_positive)]
-TokenQuotas = Annotated[dict[str, Amount], AfterValidator(some_positive)]
+Quotas = Annotated[dict[str, ShareText], AfterValidator(fill_rest), entries(read_share)]
+Weights = Annotated[dict[str, WeightNumber], AfterValidator(some_positive), entries(read_weight)]
+TokenQuotas = Annotated[dict[str, Amount], AfterValidator(some_positive), entries(_amount(0))]
 
 
 def _read_ramp(given: object) -> dict[int, int]:
@@ -178,42 +174,33 @@ def _read_ramp(given: object) -> dict[int, int]:
             expected="a mapping of positions of the run to sequences",
             fix="write {0: 256, 100B: 512}",
         )
-    found: list[Fault] = []
-    ramp: dict[int, int] = {}
+    found, known, ramp = list[Fault](), list[int](), dict[int, int]()
     for key, value in given.items():
-        try:
-            position, sequences = parse_amount(key), parse_amount(value)
-        except ValueError as error:
-            found.append(
-                Fault(
-                    (str(key),), value, "a position of the run, then sequences", f"{error}; write 100B: 512"
-                )
-            )
-            continue
-        if sequences < 1:
+        position, sequences = (_ramp_number(part, str(key), value, found) for part in (key, value))
+        if sequences is not None and sequences < 1:
             found.append(Fault((str(key),), value, "1 sequence or more", "use at least 1"))
-        if ramp and position <= max(ramp):
-            found.append(
-                Fault(
-                    (str(key),),
-                    value,
-                    f"a position after {max(ramp)}",
-                    "write the positions in rising order, each once",
-                )
-            )
-        ramp[position] = sequences
-    if not found and 0 not in ramp:
-        found.append(
-            Fault(
-                (),
-                given,
-                "0 as the first position",
-                "say how many sequences the run starts with: {0: 256, …}",
-            )
-        )
+        if position is None:
+            continue
+        if known and position <= max(known):
+            fix = "write the positions in rising order, each once"
+            found.append(Fault((str(key),), value, f"a position after {max(known)}", fix))
+        known.append(position)
+        ramp[position] = sequences or 0
+    if len(known) == len(given) and 0 not in known:
+        fix = "say how many sequences the run starts with: {0: 256, …}"
+        found.append(Fault((), given, "0 as the first position", fix))
     if found:
         raise faults(found)
     return ramp
+
+
+def _ramp_number(part: object, key: str, value: object, found: list[Fault]) -> int | None:
+    try:
+        return parse_amount(part)
+    except ValueError as error:
+        fix = f"{error}; write 100B: 512"
+        found.append(Fault((key,), value, "a position of the run, then sequences", fix))
+        return None
 
 
 Ramp = Annotated[

@@ -5,7 +5,6 @@ from __future__ import annotations
 from recipe.config.group import GroupConfig
 from recipe.config.model import (
     Batch,
-    Model,
     ModelConfig,
     Packing,
     PoolConfig,
@@ -13,6 +12,7 @@ from recipe.config.model import (
     SlicingConfig,
     TokenizerConfig,
 )
+from recipe.config.partial import Model
 from recipe.config.problems import Vocabulary
 from recipe.config.recipe import Recipe
 from recipe.config.stage import Stage
