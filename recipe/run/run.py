@@ -15,6 +15,7 @@ from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.checkpoint import Standing, Writer
 from recipe.run.folder import RunFolder
+from recipe.run.holdings import Holdings
 from recipe.run.state import State
 from recipe.run.statement import Metrics, Statement, Subject
 from recipe.run.stream import RunStream
@@ -27,19 +28,20 @@ def stage_at(curriculum: Curriculum, snapshot: Snapshot) -> str | None:
     return curriculum.stages[curriculum.stretch(snapshot.step).stage].name
 
 
-def ending(recipe: Recipe, end: Snapshot) -> str:
+def ending(recipe: Recipe, curriculum: Curriculum, holdings: Holdings, end: Snapshot) -> str:
     """Why a run ended before its planned length: the pool that was due, and the policy in force.
 
-    Where several pools may have been the one, all are named: the record does not say which.
+    The record does not say which it was, but it had less left than the next step may take. Where
+    that holds for several pools, all are named.
     """
-    stage = list(recipe.stages)[end.stage]
-    drawn = [
-        (name, state)
-        for index, (name, state) in enumerate(zip(recipe.pools, end.pools, strict=True))
-        if recipe.shares(stage)[name] and recipe.exhaustion(name) != "repeat" and index not in end.left
-    ]
-    read = [name for name, state in drawn if state.cursor.epoch + 1 >= recipe.epochs_allowed(name)]
-    names = read or [name for name, _ in drawn]
+    stretch = curriculum.stretch(end.step)
+    shares = recipe.shares(list(recipe.stages)[end.stage])
+    left: dict[str, int] = {}
+    for index, (name, pool) in enumerate(zip(recipe.pools, end.pools, strict=True)):
+        if shares[name] and recipe.exhaustion(name) != "repeat" and index not in end.left:
+            given = pool.body - pool.overlap + sum(pool.dropped.values())
+            left[name] = recipe.epochs_allowed(name) * holdings[name].stock - given
+    names = [name for name, tokens in left.items() if tokens <= stretch.step_positions] or list(left)
     pools = ", ".join(f"{name} (on_exhausted: {recipe.exhaustion(name)})" for name in names)
     return (
         f"pool {pools} had nothing left" if len(names) == 1 else f"one of the pools {pools} had nothing left"
@@ -101,7 +103,9 @@ class Run:
     def ending(self) -> str | None:
         """Why no step is left before the planned number, where that is so."""
         opened = self._standing.opened
-        return ending(self.recipe, opened) if opened.ended else None
+        if not opened.ended:
+            return None
+        return ending(self.recipe, self._stream.curriculum, self._subject.holdings, opened)
 
     @property
     def data_change(self) -> Mapping[str, tuple[str, str]]:
@@ -140,7 +144,7 @@ class Run:
             RecipeError: the step is behind this handle or after the run's end; another handle changed
                 the run's course or is writing; the folder cannot be written. What was on record before
                 still holds, and so does the handle.
-            ValueError: numbers that are none.
+            ValueError: numbers or texts that are none, or that cannot be put on record; nothing was written.
         """
         self._check_open()
         statement = Statement.of(uri=uri, digest=digest, gpu_hours=gpu_hours, metrics=metrics)

@@ -98,7 +98,9 @@ def run_status(path: str | Path) -> Status:
         step=snapshot.step,
         num_steps=num_steps,
         complete=is_complete,
-        ending=ending(place.recipe, snapshot) if snapshot.ended else None,
+        ending=ending(place.recipe, accounts.curriculum, place.holdings, snapshot)
+        if snapshot.ended
+        else None,
         stage=stage_at(accounts.curriculum, snapshot),
         positions=snapshot.positions,
         count=place.recipe.count,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 
 import recipe
 from recipe.cli.main import main
-from recipe.integrations.job import only_writer
+from recipe.integrations.job import only_writer, write_run
 from recipe.integrations.parquet import files_in
+from recipe.run.manifest import latest_path, read_manifest
 
 
 def contents(run: Path) -> dict[str, bytes]:
@@ -98,6 +100,7 @@ def test_a_changed_recipe_is_refused_with_the_difference(small, capsys):
     said = capsys.readouterr()
     assert "seed" in said.err
     assert "5 → 6" in said.err
+    assert "--name NAME" in said.err
     assert said.out == ""
 
 
@@ -161,7 +164,36 @@ def test_a_pool_that_runs_dry_is_told_first_and_ends_the_run_whole(small, capsys
     assert ended["complete"] is True
     assert 16 < ended["step"] < ended["num_steps"]
     assert files_in(Path("runs/small/sequences"))[-1][1] == ended["step"]
-    assert main(["audit", "runs/small"]) == 0
+    assert main(["run", *words]) == main(["audit", "runs/small"]) == main(["status", "runs/small"]) == 0
+    said = capsys.readouterr()
+    assert f"ended early at step {ended['step']}: " in said.err
+    assert "ended early: " in said.out
+    assert "(on_exhausted: stop)" in said.out and "(on_exhausted: stop)" in said.err
+
+
+def test_C07_changed_data_is_refused_with_the_option_and_accepted_with_it(small, capsys):
+    """What went before stays; the new data is read on record, and the same command repeats nothing."""
+
+    def stop(step: int) -> None:
+        if step == 5:
+            raise KeyboardInterrupt
+
+    with recipe.start_run(recipe.load_recipe("small.yaml"), "runs/small") as run, only_writer(run.path):
+        with pytest.raises(KeyboardInterrupt):
+            write_run(run, stop)
+        assert run.step == 3
+    shutil.rmtree("pools/b")
+    recipe.write_pool("pools/b", [[1, 2, 3, 4, 5, 6, 7]] * 90, vocab_size=100, eos=99)
+    assert main(["run", "small.yaml"]) == 2
+    said = capsys.readouterr().err
+    assert "--accept-data-change" in said and "accept_data_change=True" in said
+    assert main(["run", "small.yaml", "--accept-data-change"]) == 0
+    assert "pool b changed; it is read from its beginning" in capsys.readouterr().err
+    latest = read_manifest(latest_path(Path("runs/small")))
+    assert [(change["step"], list(change["pools"])) for change in latest["accepted_data_changes"]] == [
+        (3, ["b"])
+    ]
+    assert main(["run", "small.yaml"]) == main(["audit", "runs/small"]) == 0
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "."])

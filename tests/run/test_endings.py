@@ -55,6 +55,23 @@ def test_a_step_after_the_end_of_a_stopped_run_is_refused_with_the_end(build: Bu
     assert (status.complete, status.stage, status.step < status.num_steps) == (True, None, True)
 
 
+@pytest.mark.parametrize(("policy", "pool"), [("stop", "c"), ("redistribute", "a")])
+def test_the_pool_and_the_policy_that_ended_the_run_are_named(
+    build: Build, tmp_path: Path, policy: str, pool: str
+):
+    quotas = {"a": "40%", "b": "30%", "c": "30%"}
+    stages = {"s": stage(tokens=9000, context=16, quotas=quotas)}
+    wanted = build(on_exhausted=policy, max_epochs=1, groups={}, stages=stages)
+    with recipe.start_run(wanted, tmp_path / "run") as run:
+        last = len(served(run.stream(), 0))
+        assert run.ending is None
+        run.checkpoint(last)
+        assert run.ending == f"pool {pool} (on_exhausted: {policy}) had nothing left"
+        with pytest.raises(ValueError, match=rf"it has steps 0\.\.{last - 1}, not step {last}$"):
+            run.stream().batch(last)
+    assert recipe.run_status(tmp_path / "run").ending == run.ending
+
+
 def test_the_end_is_known_to_a_handle_that_served_nothing(build: Build, tmp_path: Path):
     with recipe.start_run(dry(build, "stop"), tmp_path / "run") as run:
         last = len(served(recipe.stream_from(run.state(0)), 0))

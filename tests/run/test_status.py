@@ -46,8 +46,19 @@ def test_status_shows_the_last_checkpoint_and_the_hint(build: Build, tmp_path: P
     assert sum(pool.spent for pool in status.pools.values()) == sum(
         pool.owed for pool in status.pools.values()
     )
-    assert status.served is not None
     assert json.dumps(status.to_plain())
+
+
+@pytest.mark.parametrize(("checkpoint", "shown"), [(0, True), (4, True), (5, False), (25, False)])
+def test_the_hint_is_shown_only_for_steps_that_the_checkpoint_does_not_count(
+    build: Build, tmp_path: Path, checkpoint: int, shown: bool
+):
+    """Step 4 is the last one that was handed to the trainer: the fifth."""
+    with recipe.start_run(build(), tmp_path / "run") as run:
+        run.checkpoint(checkpoint)
+        assert run.num_steps == 25
+    (tmp_path / "run" / "progress.json").write_text('{"step": 4, "time": "2026-01-01T00:00:00Z"}')
+    assert (recipe.run_status(tmp_path / "run").served is not None) is shown
 
 
 def test_status_tells_of_an_unfinished_write(build: Build, tmp_path: Path):
