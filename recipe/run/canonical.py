@@ -44,7 +44,7 @@ def plain_number(value: object) -> int | float | str:
     recording and must not stop a checkpoint.
 
     Raises:
-        ValueError: it is no number.
+        ValueError: it is no number, or a whole one beyond 64 bits.
 
     >>> [plain_number(x) for x in (3, 2.5, float("nan"))]
     [3, 2.5, 'nan']
@@ -52,8 +52,14 @@ def plain_number(value: object) -> int | float | str:
     if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
         raise ValueError(f"{value!r} is no number")
     with suppress(TypeError):
-        return operator.index(value)  # type: ignore[arg-type]
-    number = float(value)
+        whole = operator.index(value)  # type: ignore[arg-type]
+        if not -(1 << 63) <= whole < 1 << 63:
+            raise ValueError(f"a whole number of {whole.bit_length()} bits is too large to put on record")
+        return whole
+    try:
+        number = float(value)
+    except (TypeError, OverflowError, RuntimeError) as error:
+        raise ValueError(f"a {type(value).__name__} is no number: {error}") from error
     return number if math.isfinite(number) else str(number)
 
 

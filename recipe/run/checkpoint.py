@@ -94,25 +94,24 @@ class Writer:
 
     def _append(self, tail: Tail, rows: list[Plain]) -> None:
         data = b"".join(canonical(row) + b"\n" for row in rows)
-        writes.append(self._folder.ledger, (b"\n" if tail.unended else b"") + data, at=tail.end)
+        data = (b"\n" if tail.unended else b"") + data
+        writes.append(self._folder.ledger, data, at=tail.end, size=tail.size)
 
     def _head(self, standing: Standing, step: int) -> Head:
         """The ledger's end, if this handle may write after it."""
         path = self._folder.ledger
-        tail = read_tail(path)
         check_nothing_lost(self._folder)
-        since = rows_since(path, tail, standing.known)
         pending = standing.rewinds or bool(standing.changed)
-        if since is None or any(row.kind not in _HARMLESS for row in since) or (since and pending):
-            raise self._overtaken(standing, "other handles changed the run's course since")
-        if not pending:
+        if pending:
+            head = read_head(path, standing.opened.step, after_data=standing.after_data)
+        else:
             head = read_head(path)
-            if head.reached.end_step > step:
-                raise self._overtaken(
-                    standing, f"step {head.reached.end_step} is on record, later than {step}"
-                )
-            return head
-        return read_head(path, standing.opened.step, after_data=standing.after_data)
+        since = rows_since(path, head.tail, standing.known)
+        if any(row.kind not in _HARMLESS for row in since) or (since and pending):
+            raise self._overtaken(standing, "other handles changed the run's course since")
+        if not pending and head.reached.end_step > step:
+            raise self._overtaken(standing, f"step {head.reached.end_step} is on record, later than {step}")
+        return head
 
     def _overtaken(self, standing: Standing, given: str) -> RecipeError:
         return RecipeError.single(
@@ -285,6 +284,14 @@ def check_nothing_lost(folder: RunFolder) -> None:
         data = path.read_bytes()
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise RecipeError.single(
+            f"{path}: not readable",
+            str(path),
+            given=error.strerror or error,
+            expected="a file, the copy of the last manifest, in a folder of manifests",
+            fix="take manifests/ from a copy of the run; `recipe audit` names every fault",
+        ) from error
     numbered = read_head(folder.ledger).numbered  # read second: a writer adds the row before the copy
     written = int(numbered.data["manifest"]) if numbered else 0
     if numbered and seal_of(data) == numbered.data["manifest_hash"]:
@@ -300,7 +307,7 @@ def check_nothing_lost(folder: RunFolder) -> None:
             str(folder.ledger),
             given=f"manifest {written} as the last one on record",
             expected=f"manifest {latest}, which {path.name} is a copy of",
-            fix="take the ledger from a copy: rows are never made up again",
+            fix="take the ledger from a copy: rows are never made up again; `recipe audit` names every fault",
         )
 
 

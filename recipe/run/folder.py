@@ -5,6 +5,7 @@ The ledger's first row holds the hashes of both, so they are under the chain as 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from recipe.run.canonical import Plain
 from recipe.run.manifest import unseal
 
 FORMAT = 1
+LONGEST_NAME = 200
+"""Bytes of a run's name; folders beside it are named after it and take some more."""
 FOLDERS = ("recipes", "manifests", "snapshots", "lease")
 
 
@@ -22,6 +25,11 @@ class RunFolder:
     """Paths of a run."""
 
     path: Path
+
+    @property
+    def name(self) -> str:
+        """What the folder is called; the name of a run that is started in it."""
+        return self.path.absolute().name
 
     @property
     def identity(self) -> Path:
@@ -58,12 +66,37 @@ class RunFolder:
             raise RecipeError.single(
                 f"{self.path}: no run",
                 str(self.path),
-                given="a folder without run.yaml and ledger.jsonl"
-                if self.path.is_dir()
-                else "no such folder",
+                given=self._lacking(),
                 expected="a run folder, as `recipe run` makes it",
-                fix="give the path of a run, or start one",
+                fix="give the path of a run, or start one; of a damaged one, `recipe audit` names the rest",
             )
+
+    def _lacking(self) -> str:
+        if not self.path.is_dir():
+            return "no such folder"
+        files = [path for path in (self.identity, self.ledger) if not path.is_file()]
+        return "; ".join(
+            f"{path.name} is no file" if os.path.lexists(path) else f"no {path.name}" for path in files
+        )
+
+
+def check_name(name: str, where: str) -> None:
+    """Raise RecipeError unless a run may have the name: one folder's, which can be shown and typed.
+
+    Args:
+        name: of the run.
+        where: how the error names its place, such as an option or a path.
+    """
+    taken_apart = name in ("", "..") or "/" in name or name[0] in ".-" or name != name.strip()
+    if taken_apart or not name.isprintable() or len(name.encode(errors="replace")) > LONGEST_NAME:
+        raise RecipeError.single(
+            f"{name!r:.80}: no name for a run",
+            where,
+            given=f"{name!r:.80}",
+            expected=f"a plain name: at most {LONGEST_NAME} bytes, all printable, no / in it, "
+            "without . or - at its beginning or blanks around it",
+            fix="choose another name, such as the recipe's",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,5 +168,5 @@ def _lost(path: Path, given: object, expected: str) -> RecipeError:
         str(path),
         given=given,
         expected=expected,
-        fix="take the file from a copy: it is part of the run's record",
+        fix="take the file from a copy: it is part of the run's record; `recipe audit` names every fault",
     )

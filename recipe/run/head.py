@@ -10,10 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.accounts import Closing
 from recipe.run.canonical import Plain
-from recipe.run.ledger import CLOSING_KINDS, Bound, Row, Tail, read_tail, row_at, rows_backwards, surviving
+from recipe.run.ledger import (
+    CLOSING_KINDS,
+    Bound,
+    Row,
+    Tail,
+    damaged,
+    read_tail,
+    row_at,
+    rows_backwards,
+    surviving,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,47 @@ def read_head(path: Path, limit: int | None = None, *, after_data: bool = False)
 
 
 def _closing_before(path: Path, checkpoint: Row) -> Row:
-    return row_at(path, int(checkpoint.data["closing"]["offset"]))
+    """The closing row that a checkpoint names by number and place."""
+    row = _earlier(path, checkpoint, "closing", "offset")
+    if row is None or row.number != checkpoint.data["closing"].get("row") or row.kind not in CLOSING_KINDS:
+        raise _misled(path, checkpoint, "closing", row)
+    return row
+
+
+def ancestor(path: Path, checkpoint: Row, pointer: str) -> Row | None:
+    """The checkpoint that another one names as its ``parent``, or as the one to ``skip`` to."""
+    row = _earlier(path, checkpoint, "lineage", pointer)
+    if row is None:
+        return None
+    if row.kind != "checkpoint" or row.end_step > checkpoint.end_step:
+        raise _misled(path, checkpoint, "lineage", row)
+    deeper = _depth(path, checkpoint) - _depth(path, row)
+    if deeper < 1 or (pointer == "parent" and deeper > 1):
+        raise _misled(path, checkpoint, "lineage", row)
+    return row
+
+
+def _earlier(path: Path, row: Row, key: str, name: str) -> Row | None:
+    pointers = row.data.get(key)
+    offset = pointers.get(name, "") if isinstance(pointers, dict) else ""
+    if offset is None:
+        return None
+    if type(offset) is not int or not 0 <= offset < row.offset:
+        raise damaged(path, row.offset, f"{key} {pointers!s:.80}", f"row {row.number} to name an earlier row")
+    return row_at(path, offset)
+
+
+def _depth(path: Path, checkpoint: Row) -> int:
+    pointers = checkpoint.data.get("lineage")
+    depth = pointers.get("depth") if isinstance(pointers, dict) else None
+    if type(depth) is not int:
+        raise damaged(path, checkpoint.offset, f"depth {depth!r:.40}", "a whole number")
+    return depth
+
+
+def _misled(path: Path, row: Row, key: str, found: Row | None) -> RecipeError:
+    given = f"{key} of row {row.number}: {'nothing' if found is None else f'{found.kind} row {found.number}'}"
+    return damaged(path, row.offset, given, f"the {key} that was written with the row")
 
 
 def _ancestor(path: Path, last: Row, limit: int) -> tuple[Row | None, Row]:
@@ -62,10 +113,9 @@ def _ancestor(path: Path, last: Row, limit: int) -> tuple[Row | None, Row]:
     child = last
     while True:
         for pointer in ("skip", "parent"):
-            offset = child.data["lineage"][pointer]
-            if offset is None:
+            row = ancestor(path, child, pointer)
+            if row is None:
                 return None, child
-            row = row_at(path, int(offset))
             if row.end_step > limit:
                 break
         else:
@@ -102,7 +152,7 @@ def _search(path: Path, tail: Tail, limit: int | None, *, after_data: bool) -> H
             reached = reached or (row if alive else None)
         if closing and parent and numbered and reached:
             break
-    assert closing is not None and reached is not None, f"{path} does not begin with its creation"
+    assert closing is not None and reached is not None, f"{path}: the first row counts at every step"
     return Head(tail, reached, closing, parent, numbered)
 
 
@@ -116,14 +166,21 @@ def find_checkpoint(path: Path, head: Head, step: int) -> Row | None:
     return None
 
 
-def rows_since(path: Path, tail: Tail, known: Row) -> list[Row] | None:
-    """Rows after a known one, last first; None when the known one is not in the ledger any more."""
+def rows_since(path: Path, tail: Tail, known: Row) -> list[Row]:
+    """Rows after one that a handle knows, last first.
+
+    Raises:
+        RecipeError: the row is not where it was: somebody changed what is on record.
+    """
     rows: list[Row] = []
     for row in rows_backwards(path, tail.end):
-        if row.number == known.number:
-            return rows if row.data["hash"] == known.data["hash"] else None
+        if (row.offset, row.data["hash"]) == (known.offset, known.data["hash"]):
+            return rows
+        if row.number <= known.number:
+            break
         rows.append(row)
-    return None
+    last = tail.last.number
+    raise damaged(path, known.offset, f"another record, up to row {last}", f"row {known.number} as it was")
 
 
 def lineage(path: Path, parent: Row | None) -> Plain:
@@ -136,15 +193,14 @@ def lineage(path: Path, parent: Row | None) -> Plain:
     """
     if parent is None:
         return {"depth": 0, "parent": None, "skip": None}
-    near = parent.data["lineage"]
-    skip = parent.offset
-    if near["skip"] is not None:
-        far = row_at(path, int(near["skip"])).data["lineage"]
-        if far["skip"] is not None:
-            farther = row_at(path, int(far["skip"])).data["lineage"]
-            if near["depth"] - far["depth"] == far["depth"] - farther["depth"]:
-                skip = int(far["skip"])
-    return {"depth": near["depth"] + 1, "parent": parent.offset, "skip": skip}
+    skip = parent
+    far = ancestor(path, parent, "skip")
+    farther = None if far is None else ancestor(path, far, "skip")
+    depth = _depth(path, parent)
+    if far is not None and farther is not None:
+        middle = _depth(path, far)
+        skip = farther if depth - middle == middle - _depth(path, farther) else parent
+    return {"depth": depth + 1, "parent": parent.offset, "skip": skip.offset}
 
 
 def data_rows(path: Path, since: Row | None, limit: int) -> list[Row]:
@@ -167,5 +223,14 @@ def closing_of(row: Row, stages: Sequence[str]) -> Closing:
 
 def snapshot_of(row: Row) -> Snapshot:
     """The snapshot that a row holds."""
-    plain: Plain = row.data["snapshot"]
-    return Snapshot.from_plain(plain)
+    try:
+        plain: Plain = row.data["snapshot"]
+        return Snapshot.from_plain(plain)
+    except (LookupError, TypeError, ValueError) as error:
+        raise RecipeError.single(
+            "the ledger is damaged",
+            f"ledger.jsonl row {row.number}: snapshot",
+            given=str(error),
+            expected="a snapshot",
+            fix="`recipe audit` names every fault; take the ledger from a copy",
+        ) from error

@@ -10,16 +10,26 @@ to step ``t`` discards what came before it and ends after ``t``; one that names 
 all rows after that checkpoint's, so also new data that was accepted at ``t`` itself. Read
 backwards, a row therefore counts when it ends at or before the least ``to_step`` met so far and
 lies in no such gap: :class:`Bound` keeps both.
+
+No place in the file is trusted: a row is taken only if its own hash is right and the line before it
+is the row that it names, so that rows which were dropped, swapped or repeated are found wherever
+they are used. Opening a run checks the whole chain of a ledger of up to ``CHAIN_BYTES``; of a larger
+one its last ``CHAIN_ROWS`` rows and what is used of the rest, at the same cost for any length.
+`recipe audit` always checks all of it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain, canonical, digest, hash_of
@@ -27,6 +37,10 @@ from recipe.run.canonical import Plain, canonical, digest, hash_of
 FORMAT = 1
 CLOSING_KINDS = ("created", "chunk", "data")
 """Rows whose snapshot the next chunk row starts from."""
+CHAIN_BYTES = 8 << 20
+"""Size up to which the whole chain is checked when a run is opened."""
+CHAIN_ROWS = 64
+"""Rows checked at the end of a larger ledger."""
 _BLOCK = 1 << 16
 
 
@@ -62,6 +76,8 @@ class Tail:
     """Bytes up to the end of the last whole row; what follows is an unfinished append."""
     unended: bool
     """The last whole row lacks its line end."""
+    size: int
+    """Bytes of the file."""
 
 
 def sealed_row(body: Plain, *, number: int, previous: str | None, time: str) -> Plain:
@@ -86,35 +102,58 @@ def chained(last: Row, bodies: Iterable[Plain], *, time: str) -> list[Plain]:
     return rows
 
 
+def check_chain(path: Path) -> None:
+    """Check every row of a ledger of up to ``CHAIN_BYTES``; of a larger one the last ``CHAIN_ROWS``.
+
+    Raises:
+        RecipeError: a row is not what its hash says, or does not follow the one before.
+    """
+    with _opened(path) as file:
+        is_small = os.fstat(file.fileno()).st_size <= CHAIN_BYTES
+    rows = read_rows(path) if is_small else islice(rows_backwards(path, read_tail(path).end), CHAIN_ROWS)
+    deque(rows, maxlen=0)
+
+
 def read_tail(path: Path) -> Tail:
     """The last whole row of a ledger, at the same cost for any length.
 
     Raises:
-        RecipeError: the last line is no row of a ledger, or there is none.
+        RecipeError: the last line is no row of a ledger or does not follow the one before, or there is none.
     """
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        for offset, line in _lines_backwards(file.fileno(), size):
-            if line.endswith(b"\n"):
-                return Tail(
-                    Row(offset, parse_line(path, offset, line[:-1])), offset + len(line), unended=False
-                )
-            if _begins_whole(line):
-                return Tail(Row(offset, parse_line(path, offset, line)), offset + len(line), unended=True)
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        lines = _lines_backwards(path, file.fileno(), size)
+        for offset, line in lines:
+            ended = line.endswith(b"\n")
+            if ended or _begins_whole(line):
+                last = _row(path, offset, line)
+                _check_before(path, last, next(lines, None))
+                return Tail(last, offset + len(line), unended=not ended, size=size)
     raise RecipeError.single(
         f"{path}: no rows",
         str(path),
         given=f"{size} bytes without a whole row",
         expected="a ledger, which begins with the row of the run's creation",
-        fix="take the run folder from a copy",
+        fix="take the run folder from a copy; `recipe audit` names what is left of the record",
     )
 
 
 def rows_backwards(path: Path, before: int) -> Iterator[Row]:
-    """The rows whose lines end at or before byte ``before``, last first; each row's own hash is checked."""
-    with path.open("rb") as file:
-        for offset, line in _lines_backwards(file.fileno(), before):
-            yield Row(offset, parse_line(path, offset, line.removesuffix(b"\n")))
+    """The rows whose lines end at or before byte ``before``, last first.
+
+    Raises:
+        RecipeError: a row is not what its hash says, or not the one that its successor names.
+    """
+    after: Row | None = None
+    with _opened(path) as file:
+        for offset, line in _lines_backwards(path, file.fileno(), before):
+            row = _row(path, offset, line)
+            if after is not None:
+                _check_follows(path, after, row)
+            yield row
+            after = row
+    if after is not None:
+        _check_follows(path, after, None)
 
 
 class Bound:
@@ -156,27 +195,33 @@ def read_rows(path: Path) -> Iterator[Row]:
     Raises:
         RecipeError: a row is not what its hash says, or does not follow the one before.
     """
-    previous: str | None = None
+    before: Row | None = None
     offset = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file):
+    with _opened(path) as file:
+        for line in file:
             if not line.endswith(b"\n") and not _begins_whole(line):
                 return
-            data = parse_line(path, offset, line.removesuffix(b"\n"))
-            if data.get("row") != number or data.get("previous") != previous:
-                raise _damaged(
-                    path, offset, f"row {data.get('row')}", f"row {number}, chained to the one before"
-                )
-            yield Row(offset, data)
-            previous = data["hash"]
+            row = _row(path, offset, line)
+            _check_follows(path, row, before)
+            yield row
+            before = row
             offset += len(line)
 
 
 def row_at(path: Path, offset: int) -> Row:
-    """The row whose line begins at a byte."""
-    with path.open("rb") as file:
+    """The row whose line begins at a byte.
+
+    Raises:
+        RecipeError: no line begins there, or it is no row, or not the one after the line before it.
+    """
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if not 0 <= offset < size:
+            raise damaged(path, size, "the end of the file", f"a row at byte {offset}")
         file.seek(offset)
-        return Row(offset, parse_line(path, offset, file.readline().removesuffix(b"\n")))
+        row = _row(path, offset, file.readline())
+        _check_before(path, row, next(_lines_backwards(path, file.fileno(), offset), None))
+    return row
 
 
 def parse_line(path: Path, offset: int, line: bytes) -> Plain:
@@ -189,11 +234,11 @@ def parse_line(path: Path, offset: int, line: bytes) -> Plain:
         row = json.loads(line)
         mark = f'"hash":"{row["hash"]}",'.encode()
         # Over the bytes as they are: what is left without the hash is the text it was made from.
-        whole = line.count(mark) == 1 and digest(line.replace(mark, b"")) == row["hash"] and "kind" in row
-    except (ValueError, TypeError, KeyError, RecursionError):
+        whole = line.count(mark) == 1 and digest(line.replace(mark, b"")) == row["hash"] and _is_row(row)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         whole = False
     if not whole:
-        raise _damaged(
+        raise damaged(
             path, offset, line[:80].decode(errors="replace"), "a row whose hash is that of its text"
         )
     return dict(row)
@@ -202,6 +247,60 @@ def parse_line(path: Path, offset: int, line: bytes) -> Plain:
 def now() -> str:
     """The time as rows and manifests state it: UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def damaged(path: Path, offset: int, given: str, expected: str) -> RecipeError:
+    """The error that a ledger is not what was written, at a byte."""
+    return RecipeError.single(
+        f"{path}: damaged",
+        f"{path}, byte {offset}",
+        given=given,
+        expected=expected,
+        fix="`recipe audit` names every fault; take the ledger from a copy, it is never repaired here",
+    )
+
+
+def _row(path: Path, offset: int, line: bytes) -> Row:
+    return Row(offset, parse_line(path, offset, line.removesuffix(b"\n")))
+
+
+def _is_row(data: Plain) -> bool:
+    """Whether what every reader goes by is there, in whole numbers."""
+    row = Row(0, data)
+    numbers = [data["row"], row.end_step, *([data["to_step"]] if row.kind == "rewind" else [])]
+    return all(type(number) is int and number >= 0 for number in numbers)
+
+
+def _check_before(path: Path, row: Row, line: tuple[int, bytes] | None) -> None:
+    """Raise RecipeError unless ``line`` (its offset and bytes; None: nothing) is the row before ``row``."""
+    if line is not None and not line[1].endswith(b"\n"):
+        raise damaged(path, row.offset, f"row {row.number} within a line", "a row as a line of its own")
+    _check_follows(path, row, None if line is None else _row(path, *line))
+
+
+def _check_follows(path: Path, row: Row, before: Row | None) -> None:
+    number, previous = (0, None) if before is None else (before.number + 1, before.data["hash"])
+    if row.number != number or row.data.get("previous") != previous:
+        given = f"row {row.number} after {'nothing' if before is None else f'row {before.number}'}"
+        raise damaged(path, row.offset, given, f"row {number}, chained to the one before")
+    if (row.kind == "created") is not (before is None):
+        raise damaged(path, row.offset, f"a {row.kind} row as row {number}", "creation as the first row only")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise RecipeError.single(
+            f"{path}: not readable",
+            str(path),
+            given=error.strerror or error,
+            expected="the run's ledger, a file",
+            fix="take the run folder from a copy; `recipe audit` names what is left of the record",
+        ) from error
+    with file:
+        yield file
 
 
 def _begins_whole(line: bytes) -> bool:
@@ -213,26 +312,19 @@ def _begins_whole(line: bytes) -> bool:
     return True
 
 
-def _lines_backwards(handle: int, end: int) -> Iterator[tuple[int, bytes]]:
+def _lines_backwards(path: Path, handle: int, end: int) -> Iterator[tuple[int, bytes]]:
     """Lines before byte ``end`` with their line ends, last first."""
     rest = b""
     start = end
     while start:
         size = min(_BLOCK, start)
         start -= size
-        rest = os.pread(handle, size, start) + rest
+        block = os.pread(handle, size, start)
+        if len(block) != size:
+            raise damaged(path, start + len(block), "the end of the file", f"at least {end} bytes")
+        rest = block + rest
         while (cut := rest.rfind(b"\n", 0, len(rest) - 1)) >= 0:
             yield start + cut + 1, rest[cut + 1 :]
             rest = rest[: cut + 1]
     if rest:
         yield 0, rest
-
-
-def _damaged(path: Path, offset: int, given: str, expected: str) -> RecipeError:
-    return RecipeError.single(
-        f"{path}: damaged",
-        f"{path}, byte {offset}",
-        given=given,
-        expected=expected,
-        fix="`recipe audit` names every fault; take the ledger from a copy, it is never repaired here",
-    )

@@ -69,7 +69,7 @@ def unseal(path: Path, data: bytes) -> Plain:
             str(path),
             given=f"last line {mark.decode() + rest.decode(errors='replace').strip()!r}",
             expected=f"{_HASH_LINE}{digest(body)}" if mark else "a hash as last line",
-            fix="take the file from a copy, or open an older step: `recipe status` lists them",
+            fix="take the file from a copy, or open an older step; `recipe audit` names every fault",
         )
     return {**yaml_value(path, body), "hash": digest(body)}
 
@@ -118,5 +118,5 @@ def _unreadable(path: Path, given: object) -> RecipeError:
         str(path),
         given=given,
         expected=f"a YAML mapping of format {FORMAT}",
-        fix="take the file from a copy, or open another step of the run",
+        fix="take the file from a copy, or open another step of the run; `recipe audit` names every fault",
     )

@@ -24,7 +24,7 @@ from recipe.run.holdings import (
     open_pools,
     refuse_changed,
 )
-from recipe.run.ledger import Row, rows_backwards
+from recipe.run.ledger import Row, check_chain, row_at, rows_backwards
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.run import Run
 from recipe.run.state import State
@@ -80,7 +80,12 @@ def open_run(
 
 
 def find_place(folder: RunFolder, step: int | None = None, state: bytes | None = None) -> Place:
-    """Where a run opens: at a state, at the checkpoint of a step, or at its last one."""
+    """Where a run opens: at a state, at the checkpoint of a step, or at its last one.
+
+    Raises:
+        RecipeError: no such checkpoint, or a record that is not what was written.
+    """
+    check_chain(folder.ledger)
     check_nothing_lost(folder)
     head = read_head(folder.ledger, step if state is None else None)
     if state is not None:
@@ -98,8 +103,7 @@ def find_place(folder: RunFolder, step: int | None = None, state: bytes | None =
 
 def _start(folder: RunFolder) -> Place:
     """The run's beginning, from the first row and the recipe it names."""
-    with folder.ledger.open("rb") as file:
-        first = next(iter(rows_backwards(folder.ledger, len(file.readline()))))
+    first = row_at(folder.ledger, 0)
     version = read_version(folder, int(first.data["recipe"]), first.data["recipe_hash"])
     state = State(
         run=first.data["run"],

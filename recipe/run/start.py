@@ -30,17 +30,18 @@ def start_run(recipe: Recipe, path: str | Path) -> Run:
         path: of the run's folder; its last component is the run's name. Nothing may be there yet.
 
     Raises:
-        RecipeError: a run is there already; a pool is missing or has only a stock; tokenizers or ids
-            do not fit; a pool runs out for certain.
+        RecipeError: no plain name; a run is there already; a pool is missing or has only a stock;
+            tokenizers or ids do not fit; a pool runs out for certain.
     """
     folder = RunFolder(Path(path))
+    folders.check_name(folder.name, str(path))
     _refuse_taken(folder)
     declared_paths(recipe)  # a stock alone cannot be run
     plan = make_plan(recipe, compare_packing=False)
     pools = {name: plan.opened[name] for name in recipe.pools}
     try:
         plan.check()
-        files = _first_files(folder.path.absolute().name, recipe, plan.recipe, pools)
+        files = _first_files(folder.name, recipe, plan.recipe, pools)
     finally:
         close_pools(pools.values())
     if not writes.create_folder(folder.path, files, FOLDERS):
@@ -62,7 +63,7 @@ def resume_or_start(recipe: Recipe, path: str | Path, *, accept_data_change: boo
             :func:`open_run` and :func:`start_run`.
     """
     folder = RunFolder(Path(path))
-    if not folder.ledger.is_file():
+    if not folder.ledger.is_file() and not folder.identity.is_file():
         return start_run(recipe, path)
     folder.check()
     place = find_place(folder)

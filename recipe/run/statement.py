@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from recipe.run.holdings import Holding, Holdings
 from recipe.run.manifest import FORMAT
 
 Metrics = Mapping[str, Mapping[str, Any]]
+LONGEST_TEXT = 4096
+"""Characters of a URI, a digest or a metric's name."""
+_UNTOLD = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories refused: control characters, half characters, line and paragraph ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +40,46 @@ class Statement:
         """From a trainer's values: numbers may be NumPy's or torch's, what is not finite becomes text.
 
         Raises:
-            ValueError: GPU-hours below zero, or metrics that are not ``{set: {name: number}}``.
+            ValueError: GPU-hours below zero, metrics that are not ``{set: {name: number}}``, or a text
+                that is none or cannot be put on record: too long, with line ends or other control
+                characters, or no Unicode.
         """
         hours = None if gpu_hours is None else plain_number(gpu_hours)
         if isinstance(hours, str) or (hours is not None and hours < 0):
             raise ValueError(f"gpu_hours is {gpu_hours!r}; it is the run's total so far, a number >= 0")
-        plain: Plain = {}
-        for name, values in (metrics or {}).items():
-            if not isinstance(values, Mapping):
-                raise ValueError(f"metrics[{name!r}] is {values!r}; metrics are {{set: {{name: number}}}}")
-            plain[str(name)] = {str(key): plain_number(value) for key, value in values.items()}
         return cls(
-            uri=None if uri is None else str(uri),
-            digest=None if digest is None else str(digest),
+            uri=None if uri is None else _text("uri", uri),
+            digest=None if digest is None else _text("digest", digest),
             gpu_hours=hours,
-            metrics=plain,
+            metrics=_plain_metrics({} if metrics is None else metrics),
         )
+
+
+def _plain_metrics(metrics: object) -> Plain:
+    if not isinstance(metrics, Mapping):
+        raise ValueError(f"metrics is {metrics!r:.80}; metrics are {{set: {{name: number}}}}")
+    plain: Plain = {}
+    for name, values in metrics.items():
+        if not isinstance(values, Mapping):
+            raise ValueError(
+                f"metrics[{name!r:.80}] is {values!r:.80}; metrics are {{set: {{name: number}}}}"
+            )
+        where = f"a name in metrics[{name!r:.80}]"
+        numbers = {_text(where, key): plain_number(value) for key, value in values.items()}
+        plain[_text("a set of metrics", name)] = numbers
+    return plain
+
+
+def _text(where: str, value: object) -> str:
+    """A text that ledger and manifest can hold on one line and give back as it is."""
+    if not isinstance(value, str):
+        raise ValueError(f"{where} is {value!r:.80}, a {type(value).__name__}; it is a text")
+    if len(value) > LONGEST_TEXT:
+        raise ValueError(f"{where} has {len(value):,} characters; at most {LONGEST_TEXT:,} are put on record")
+    odd = next((sign for sign in value if category(sign) in _UNTOLD), None)
+    if odd is not None:
+        raise ValueError(f"{where} is {value!r:.80}; {odd!r} in it cannot be put on record")
+    return str(value)
 
 
 @dataclass(frozen=True, kw_only=True)

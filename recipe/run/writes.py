@@ -55,16 +55,22 @@ def create_file(path: Path, data: bytes) -> bool:
     return True
 
 
-def append(path: Path, data: bytes, *, at: int) -> None:
-    """Cut the file to ``at`` bytes, add ``data`` and fsync.
+def append(path: Path, data: bytes, *, at: int, size: int) -> None:
+    """Cut a file of ``size`` bytes to ``at`` bytes, add ``data`` and fsync.
 
     When it fails half-way the file is cut again as far as the system lets it; what a killed
     process left behind is an unfinished last line, which readers know.
+
+    Raises:
+        RecipeError: the file has another size by now (nothing was written), or the system refuses.
     """
     with _told(path, len(data)):
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            if os.fstat(handle).st_size != at:
+            found = os.fstat(handle).st_size
+            if found != size:
+                raise _grown(path, found, size)
+            if size != at:
                 os.ftruncate(handle, at)
             os.lseek(handle, at, os.SEEK_SET)
             _write_all(handle, data)
@@ -184,6 +190,16 @@ def _told(path: Path, needed: int) -> Iterator[None]:
             expected="a folder that can be written, with room",
             fix="free space or repair the folder and call again: what was written before still holds",
         ) from error
+
+
+def _grown(path: Path, found: int, size: int) -> RecipeError:
+    return RecipeError.single(
+        f"{path}: changed while it was written",
+        str(path),
+        given=f"{found:,} bytes",
+        expected=f"{size:,} bytes, as a moment before",
+        fix="see what else writes to the run (`recipe audit` names every fault), then open the run again",
+    )
 
 
 def _free(path: Path) -> str:

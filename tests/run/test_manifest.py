@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
 from recipe.run.canonical import canonical, plain_number
@@ -60,8 +65,10 @@ def _sealed_text(text: str) -> bytes:
 
 
 def test_metrics_of_a_trainer_become_plain_numbers():
-    given = {"validation": {"loss": np.float32(2.5), "n": np.int64(3), "bad": float("nan"), "worse": -np.inf}}
-    said = Statement.of(uri="u", digest=None, gpu_hours=np.float64(1.5), metrics=given)
+    metrics = {
+        "validation": {"loss": np.float32(2.5), "n": np.int64(3), "bad": float("nan"), "worse": -np.inf}
+    }
+    said = Statement.of(uri="u", digest=None, gpu_hours=np.float64(1.5), metrics=metrics)
     assert said.metrics == {"validation": {"loss": 2.5, "n": 3.0, "bad": "nan", "worse": "-inf"}}
     assert canonical(said.metrics)
 
@@ -81,3 +88,49 @@ def test_gpu_hours_are_a_total(hours: float):
 def test_metrics_without_a_set_are_refused():
     with pytest.raises(ValueError, match="set"):
         Statement.of(uri=None, digest=None, gpu_hours=None, metrics={"loss": 2.5})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"uri": 3},
+        {"uri": b"x"},
+        {"uri": "x" * 5000},
+        {"uri": "\ud800"},
+        {"uri": "a\nb"},
+        {"uri": "a\u2028b"},
+        {"digest": 3},
+        {"digest": "\x00"},
+        {"gpu_hours": float("nan")},
+        {"gpu_hours": -1},
+        {"gpu_hours": 10**400},
+        {"gpu_hours": True},
+        {"metrics": []},
+        {"metrics": 0},
+        {"metrics": {"v": 3}},
+        {"metrics": {1: {}}},
+        {"metrics": {"\udfff": {}}},
+        {"metrics": {"v": {"loss": 10**400}}},
+        {"metrics": {"v": {"loss": Fraction(10**400)}}},
+        {"metrics": {"v": {"loss": np.arange(2)}}},
+        {"metrics": {"v": {"loss": "nan"}}},
+        {"metrics": {"v": {3: 1.0}}},
+        {"metrics": {"v": {"x" * 5000: 1.0}}},
+    ],
+    ids=lambda said: repr(said)[:40],
+)
+def test_what_cannot_be_put_on_record_is_refused_before_anything_is_written(said: dict[str, Any]):
+    with pytest.raises(ValueError, match=next(iter(said)) + r"|number|put on record|text"):
+        Statement.of(**{"uri": None, "digest": None, "gpu_hours": None, "metrics": None, **said})
+
+
+@given(st.text(max_size=40), st.text(max_size=10), st.integers() | st.floats())
+def test_what_is_taken_comes_back_from_ledger_and_manifest(text: str, name: str, number: float):
+    try:
+        said = Statement.of(uri=text, digest=name, gpu_hours=None, metrics={name: {text: number}})
+    except ValueError:
+        return
+    plain = {"uri": said.uri, "digest": said.digest, "metrics": said.metrics}
+    back = unseal(Path("m"), sealed(plain))
+    assert {key: back[key] for key in plain} == plain
+    assert json.loads(canonical(plain)) == plain

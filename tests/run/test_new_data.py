@@ -219,3 +219,25 @@ def test_an_override_cut_short_before_its_checkpoint_is_discarded_on_record(path
     recipe.open_run(path, accept_data_change=accept).checkpoint(20)
     assert logged(path)[-1] == (20, [(6, ["x"])] if accept else [])
     assert audited(path) == []
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_step_below_0_is_no_step_whatever_the_data(path: Path, accept: bool):
+    """Only a step that the old data was served for is told to be of it."""
+    if not accept:
+        shutil.rmtree(path.parent / "x")
+        shutil.move(path.parent / "old", path.parent / "x")
+    with recipe.open_run(path, accept_data_change=accept) as run:
+        stream = run.stream()
+        asked = [
+            lambda: stream.batch(-1),
+            lambda: stream.batches(start=-1),
+            lambda: stream.provenance(-1, 0),
+            lambda: stream.snapshot(-1),
+        ]
+        for ask in asked:
+            with pytest.raises(ValueError, match=r"step -1 is outside 0\.\."):
+                ask()
+        if accept:
+            with pytest.raises(RecipeError, match="before new data was accepted"):
+                stream.batch(0)

@@ -188,3 +188,21 @@ def test_a_recipe_from_a_file_and_from_plain_values_is_the_same_run(build: Build
     plain = recipe_to_plain(build())
     recipe.start_run(build(), tmp_path / "run").close()
     recipe.resume_or_start(recipe_from_plain(plain, source="elsewhere"), tmp_path / "run").close()
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".hidden", "-x", "a\nb", " a", "a ", "\x7f", "\udc80", "x" * 201, "ü" * 101]
+)
+def test_a_name_that_cannot_be_shown_or_typed_is_refused(build: Build, tmp_path: Path, name: str):
+    with pytest.raises(RecipeError, match="no name for a run"):
+        recipe.start_run(build(), tmp_path / name)
+    with pytest.raises(RecipeError, match="no name for a run"):
+        recipe.resume_or_start(build(), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a b", "zh 中文", "demo-seed=1", "a.b", "_x", "x" * 200])
+def test_plain_names_are_names_of_runs(build: Build, tmp_path: Path, name: str):
+    with recipe.start_run(build(), tmp_path / name) as run:
+        run.checkpoint(1)
+    assert recipe.run_status(tmp_path / name).name == name
