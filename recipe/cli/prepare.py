@@ -79,7 +79,14 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="stop (default); leave out and count; or put U+FFFD for what is no character",
     )
-    reading.add_argument("--max-line-bytes", type=_positive, default=256 << 20, metavar="N")
+    reading.add_argument(
+        "--max-line-bytes",
+        type=_positive,
+        default=256 << 20,
+        metavar="N",
+        help="longer records are bad ones (default: 256 MiB); a text takes about 4 times its size of memory, "
+        "with a tokenizer.json about 100 times",
+    )
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
 from recipe.maths.deadlines import drift_bound
 from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.ending import ending
 from recipe.mixing.estimate import EpochYield
 from recipe.mixing.planned import PoolPlan, StagePlan
 from recipe.mixing.reading import BlockCache, no_sequences
@@ -33,9 +34,13 @@ def needs_exact(recipe: Recipe, pools: Mapping[str, PoolPlan], end: Snapshot) ->
             begun = cursor.epoch + (1 if cursor.block or cursor.stage >= 0 else 0)
             problems.append(_exhausted(name, pool, (state.spent, pool.stock_tokens * allowed), begun))
     if end.ended:
-        warnings.append(f"the run ends at step {end.step}: a pool that is due has nothing left")
+        stock = {name: pool.stock_tokens for name, pool in pools.items()}
+        why = ending(recipe, Curriculum.from_recipe(recipe), stock, end)
+        warnings.append(f"the run ends at step {end.step}: {why}")
     for index in end.left:
-        warnings.append(f"pool {list(recipe.pools)[index]!r} runs dry and leaves the last stage")
+        name = list(recipe.pools)[index]
+        policy = recipe.exhaustion(name)
+        warnings.append(f"pool {name!r} runs dry and leaves the last stage (on_exhausted: {policy})")
     return problems, warnings
 
 

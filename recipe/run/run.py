@@ -12,10 +12,10 @@ from typing import Any, Self
 from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.ending import ending
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.checkpoint import Standing, Writer
 from recipe.run.folder import RunFolder
-from recipe.run.holdings import Holdings
 from recipe.run.state import State
 from recipe.run.statement import Metrics, Statement, Subject
 from recipe.run.stream import RunStream
@@ -26,26 +26,6 @@ def stage_at(curriculum: Curriculum, snapshot: Snapshot) -> str | None:
     if snapshot.ended or snapshot.step == curriculum.num_steps:
         return None
     return curriculum.stages[curriculum.stretch(snapshot.step).stage].name
-
-
-def ending(recipe: Recipe, curriculum: Curriculum, holdings: Holdings, end: Snapshot) -> str:
-    """Why a run ended before its planned length: the pool that was due, and the policy in force.
-
-    The record does not say which it was, but it had less left than the next step may take. Where
-    that holds for several pools, all are named.
-    """
-    stretch = curriculum.stretch(end.step)
-    shares = recipe.shares(list(recipe.stages)[end.stage])
-    left: dict[str, int] = {}
-    for index, (name, pool) in enumerate(zip(recipe.pools, end.pools, strict=True)):
-        if shares[name] and recipe.exhaustion(name) != "repeat" and index not in end.left:
-            given = pool.body - pool.overlap + sum(pool.dropped.values())
-            left[name] = recipe.epochs_allowed(name) * holdings[name].stock - given
-    names = [name for name, tokens in left.items() if tokens <= stretch.step_positions] or list(left)
-    pools = ", ".join(f"{name} (on_exhausted: {recipe.exhaustion(name)})" for name in names)
-    return (
-        f"pool {pools} had nothing left" if len(names) == 1 else f"one of the pools {pools} had nothing left"
-    )
 
 
 class Run:
@@ -105,7 +85,8 @@ class Run:
         opened = self._standing.opened
         if not opened.ended:
             return None
-        return ending(self.recipe, self._stream.curriculum, self._subject.holdings, opened)
+        stock = {name: held.stock for name, held in self._subject.holdings.items()}
+        return ending(self.recipe, self._stream.curriculum, stock, opened)
 
     @property
     def data_change(self) -> Mapping[str, tuple[str, str]]:

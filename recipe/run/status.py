@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from recipe.mixing.ending import ending
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
@@ -16,7 +17,7 @@ from recipe.run.lease import newest_owner
 from recipe.run.ledger import Row, surviving
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.opening import find_place
-from recipe.run.run import ending, stage_at
+from recipe.run.run import stage_at
 
 SHOWN_CHECKPOINTS = 5
 
@@ -91,6 +92,7 @@ def run_status(path: str | Path) -> Status:
     accounts = Accounts(place.recipe)
     snapshot = place.snapshot
     num_steps = accounts.curriculum.num_steps
+    stock = {name: held.stock for name, held in place.holdings.items()}
     is_complete = snapshot.ended or snapshot.step == num_steps
     return Status(
         name=place.run,
@@ -98,9 +100,7 @@ def run_status(path: str | Path) -> Status:
         step=snapshot.step,
         num_steps=num_steps,
         complete=is_complete,
-        ending=ending(place.recipe, accounts.curriculum, place.holdings, snapshot)
-        if snapshot.ended
-        else None,
+        ending=ending(place.recipe, accounts.curriculum, stock, snapshot) if snapshot.ended else None,
         stage=stage_at(accounts.curriculum, snapshot),
         positions=snapshot.positions,
         count=place.recipe.count,

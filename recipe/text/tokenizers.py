@@ -147,8 +147,8 @@ class JsonTokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         """Ids of each text, int32.
 
-        The library holds some hundred bytes a token while it encodes. A text is given to it whole:
-        cut in two, it could get other ids at the cut.
+        A text is given to the library whole, since cut in two it could get other ids at the cut; while
+        it encodes, the library holds about a hundred times the text.
         """
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]

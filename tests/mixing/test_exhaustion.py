@@ -192,3 +192,14 @@ def test_what_was_served_can_be_saved_where_the_next_stage_has_nothing_to_serve(
     assert stream.snapshot(9).step == 9
     with pytest.raises(RecipeError, match="0 sequences"):
         stream.batch(9)
+
+
+@pytest.mark.parametrize(("policy", "shares"), [("stop", {"a": 1, "b": 1}), ("redistribute", {"a": 1})])
+def test_a_plan_that_ends_early_names_the_pool_and_the_policy_in_force(
+    tmp_path: Path, policy: str, shares: dict[str, int]
+):
+    pools(tmp_path, {"a": 6, "b": 200})
+    named: dict[str, Any] = {name: {} for name in shares}
+    made = make(tmp_path, named, [stage(4, shares, steps=40)], max_epochs=1, on_exhausted=policy)
+    (said,) = [line for line in make_plan(made, exact=True).warnings if "the run ends" in line]
+    assert said.endswith(f": pool a (on_exhausted: {policy}) has nothing left")

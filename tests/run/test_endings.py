@@ -66,7 +66,7 @@ def test_the_pool_and_the_policy_that_ended_the_run_are_named(
         last = len(served(run.stream(), 0))
         assert run.ending is None
         run.checkpoint(last)
-        assert run.ending == f"pool {pool} (on_exhausted: {policy}) had nothing left"
+        assert run.ending == f"pool {pool} (on_exhausted: {policy}) has nothing left"
         with pytest.raises(ValueError, match=rf"it has steps 0\.\.{last - 1}, not step {last}$"):
             run.stream().batch(last)
     assert recipe.run_status(tmp_path / "run").ending == run.ending
