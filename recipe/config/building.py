@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from recipe.config.checks import recipe_faults
 from recipe.config.merging import WrittenStages, at_origin, merge_stages
 from recipe.config.partial import read_partly
-from recipe.config.problems import Fault, Place, faults_of, unique
+from recipe.config.problems import Fault, Place, Unresolved, faults_of, unique
 from recipe.config.recipe import Recipe
 from recipe.config.stage import SHARES, Stage
 from recipe.config.vocabulary import TOP_ONLY_WRITTEN, VOCABULARY
@@ -34,7 +34,8 @@ def build_recipe(data: Mapping[str, Any], title: str, also: Sequence[Fault] = ()
     found = [*also, *_key_faults(data, ())]
     data = _text_keys(data)
     written = merge_stages(data)
-    found += written.faults + _faults_of_no_stage(data.get("every_stage"), written)
+    found += [fault for fault in written.faults if not isinstance(fault.given, Unresolved)]
+    found += _faults_of_no_stage(data.get("every_stage"), written)
     whole = {key: value for key, value in data.items() if key not in TOP_ONLY_WRITTEN}
     whole["stages"] = _named(written)
     found += _own_names(data.get("stages"))

@@ -16,8 +16,9 @@ from omegaconf.errors import OmegaConfBaseException
 from recipe.config.building import build_recipe
 from recipe.config.override_text import Change
 from recipe.config.overrides import apply_changes, read_overrides
-from recipe.config.problems import Fault, nearest, shown
+from recipe.config.problems import nearest, shown
 from recipe.config.recipe import Recipe
+from recipe.config.resolving import omegaconf_error, resolve
 from recipe.config.sources import GROUPS, PRIMARY, Located, config_loader, locate
 from recipe.config.vocabulary import VOCABULARY
 from recipe.errors import RecipeError
@@ -45,7 +46,8 @@ def load_recipe(
     chosen = [change for change in changes if _is_choice(change, loader)]
     data = _compose(loader, located, chosen)
     found += apply_changes(data, [change for change in changes if change not in chosen], VOCABULARY)
-    resolved = _resolve(data, located.title)
+    resolved, unresolved = resolve(data, located.title)
+    found += unresolved
     resolved.setdefault("name", re.sub(r"[^\w.-]+", "_", located.file.stem))
     return build_recipe(resolved, located.title, also=found)
 
@@ -99,7 +101,7 @@ def _composition_error(error: HydraException, located: Located, texts: Sequence[
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OmegaConfBaseException):
-            return _omegaconf_error(cause, located.title)
+            return omegaconf_error(cause, located.title)
         cause = cause.__cause__ or cause.__context__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     options = _options(lines)
@@ -124,26 +126,3 @@ def _options(lines: Sequence[str]) -> list[str]:
         if line.startswith("Available options"):
             return [option for option in lines[index + 1 :] if " " not in option]
     return []
-
-
-def _resolve(data: dict[str, Any], title: str) -> dict[str, Any]:
-    """Interpolations replaced by what they stand for."""
-    try:
-        config = OmegaConf.create(data)
-        resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
-    except OmegaConfBaseException as error:
-        raise _omegaconf_error(error, title) from None
-    assert isinstance(resolved, dict)
-    return {str(key): value for key, value in resolved.items()}
-
-
-def _omegaconf_error(error: OmegaConfBaseException, title: str) -> RecipeError:
-    key = str(error.full_key) if error.full_key else "the recipe"
-    lines = str(error.msg or error).splitlines()
-    fix = "name a key that exists, or ${oc.env:NAME,default} for the environment"
-    if "mandatory" in lines[0].lower():
-        fix = f"give it a value: {key}=…"
-    elif "merge" in lines[0].lower():
-        fix = "write a mapping where the configs of the defaults list have one"
-    fault = Fault((key,), lines[0], "a value that can be resolved", fix)
-    return RecipeError(title, [fault.problem()])

@@ -31,6 +31,17 @@ _EXPECTED = {
 
 
 @dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A value that stands for another that does not exist: told already, and of no type."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        """As it is written."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """One fault and its place, before the place is turned into a dotted key."""
 
@@ -68,9 +79,12 @@ def faults_of(error: ValidationError, vocabulary: Vocabulary, place: Place = ())
 def _faults_of_detail(detail: ErrorDetails, vocabulary: Vocabulary, place: Place) -> list[Fault]:
     where = (*place, *(str(part) for part in detail["loc"] if part != "[key]"))
     if detail["type"] == _FAULTS:
-        return [fault.below(where) for fault in detail["ctx"]["faults"]]
+        own = [fault for fault in detail["ctx"]["faults"] if not isinstance(fault.given, Unresolved)]
+        return [fault.below(where) for fault in own]
     if detail["type"] == "extra_forbidden":
         return [vocabulary.unknown_key(where, detail["input"])]
+    if isinstance(detail["input"], Unresolved):
+        return []
     given = NOTHING if detail["type"] == "missing" or detail["input"] is None else detail["input"]
     if detail["type"] == "literal_error":
         choices = [

@@ -235,6 +235,23 @@ def test_faults_of_a_stage_do_not_hide_those_of_the_recipe(tmp_path):
     assert told(text, tmp_path) == {"stages.s.slicing.window", "stages.s.context", "stages.s.chunk"}
 
 
+def test_a_value_that_leads_nowhere_hides_nothing(tmp_path):
+    text = """
+        seed: "${nope}"
+        max_epochs: "???"
+        model: {max_positions: 4}
+        pools: {a: {path: "${oc.env:NO_SUCH_VARIABLE_HERE}"}, b: {path: "b", stok: "${nope}"}}
+        every_stage: {batch: {sequences: "${seed}"}}
+        stages:
+          s: {steps: 2, context: 8, quotas: {a: "${nope}", b: 10%, c: rest}, slicing: "${pools.b}"}
+          t: {like: "${nope}", tokens: 1k, chunk: 2}
+    """
+    lost = {"seed", "max_epochs", "pools.a.path", "pools.b.stok", "every_stage.batch.sequences"}
+    lost |= {"stages.s.quotas.a", "stages.t.like"}
+    unknown = {"stages.s.quotas.c", "stages.s.slicing.path", "stages.s.slicing.stok"}
+    assert told(text, tmp_path) == lost | unknown | {"stages.s.context"}
+
+
 def test_a_ramp_tells_all_its_faults():
     data = changed([Row({f"{LATE}.batch.ramp": {"5k": 0, "soon": 4, "4k": "many"}}, [])])
     found = [(problem.where, problem.expected) for problem in problems(data)]
