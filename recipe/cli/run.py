@@ -10,19 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from recipe.cli.found import prepare_missing
+from recipe.cli.names import check_name
 from recipe.cli.options import add_json, add_recipe_words, split_words
 from recipe.cli.output import confirm, print_json, print_tables, progress, say
 from recipe.config import Recipe, expand_sweep, load_recipe, sweep_labels
 from recipe.errors import RecipeError
-from recipe.integrations.job import SEQUENCES, expected_bytes, missing_steps, only_writer, write_run
+from recipe.integrations.holding import Holding, inspect
+from recipe.integrations.job import expected_bytes, only_writer, repair, write_run
+from recipe.integrations.parquet import steps_of
 from recipe.mixing.plan import make_plan
-from recipe.report.figures import amount
+from recipe.report.figures import amount, byte_size
 from recipe.report.spent import spent_tables, spent_to_plain
+from recipe.run.files import SEQUENCES
 from recipe.run.ledger import read_tail, surviving
 from recipe.run.run import Run
 from recipe.run.start import resume_or_start
 
 ASK_ABOVE_BYTES = 10 << 30
+_GAPS_TOLD = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on with pools that are not those of the run: each is read from its beginning, on record",
     )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare every byte of the files that are there (default: all sizes, the newest 8 GiB)",
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask before writing more than 10 GiB")
     add_json(parser)
 
@@ -73,15 +83,10 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
     jobs = []
     for words, label in zip(sweep, sweep_labels(sweep), strict=True):
         recipe = load_recipe(source, words, config_dir=args.config_dir)
-        name = args.name or recipe.name
-        if name in (".", "..") or "/" in name:
-            fix = "give a plain name; the folder above it is --runs-dir"
-            raise RecipeError.single(
-                "recipe run", "--name", given=name, expected="the name of one folder", fix=fix
-            )
-        jobs.append(
-            Job(source=source, recipe=recipe, folder=args.runs_dir / "-".join(filter(None, (name, label))))
-        )
+        name = recipe.name if args.name is None else args.name
+        check_name(name, "name" if args.name is None else "--name")
+        folder = args.runs_dir / "-".join(filter(None, (name, label)))
+        jobs.append(Job(source=source, recipe=recipe, folder=folder))
     folders = [job.folder for job in jobs]
     assert len(set(folders)) == len(folders), f"two runs of a sweep in one folder: {folders}"
     return jobs
@@ -95,15 +100,21 @@ def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     accept = args.accept_data_change
     with resume_or_start(job.recipe, job.folder, accept_data_change=accept) as run:
         _say_where(run, quiet=args.json)
-        if run.complete:
+        holding = inspect(run.path, run.step, hash_all=args.check)
+        if run.complete and holding.is_whole:
+            _say_held(run, holding, quiet=args.json)
             return _account(run, job, 0, as_json=args.json)
-        _check_room(run, yes=args.yes)
+        _check_room(run, holding, yes=args.yes)
     # Opened again once the files are held: until then another process may have gone on with the run.
     with (
         only_writer(job.folder),
         resume_or_start(job.recipe, job.folder, accept_data_change=accept) as run,
     ):
         first = run.step
+        holding = inspect(run.path, run.step, hash_all=args.check)
+        _say_held(run, holding, quiet=args.json)
+        for gap in repair(run, holding):
+            say(f"{run.path}: {gap}, and none can be written: its data was replaced since", quiet=args.json)
         _write(run, quiet=args.json)
         return _account(run, job, first, as_json=args.json)
 
@@ -133,34 +144,50 @@ def _say_where(run: Run, *, quiet: bool) -> None:
     if run.ending:
         say(f"{run.path}: ended early at step {run.step:,}: {run.ending}", quiet=quiet)
     elif run.complete:
-        say(f"{run.path}: complete, {run.step:,} steps; nothing is left to do", quiet=quiet)
+        say(f"{run.path}: complete, {run.step:,} steps; no step is left to serve", quiet=quiet)
     elif run.step:
         say(f"{run.path}: going on at step {run.step:,} of {run.num_steps:,}", quiet=quiet)
     else:
         say(f"{run.path}: starting, {run.num_steps:,} steps", quiet=quiet)
     for name in run.data_change:
         say(f"{run.path}: pool {name} changed; it is read from its beginning, on record", quiet=quiet)
-    for first, stop in missing_steps(run):
-        say(f"{run.path / SEQUENCES}: no file holds steps {first:,} to {stop - 1:,}", quiet=quiet)
 
 
-def _check_room(run: Run, *, yes: bool) -> None:
+def _say_held(run: Run, holding: Holding, *, quiet: bool) -> None:
+    """What is wrong with the files of the steps before, and how far they were looked at."""
+    folder = run.path / SEQUENCES
+    told = [f"{folder}: {gap}" for gap in holding.gaps[:_GAPS_TOLD]]
+    if len(holding.gaps) > _GAPS_TOLD:
+        told.append(f"{folder}: {len(holding.gaps) - _GAPS_TOLD:,} more like these")
+    for line in told:
+        say(line, quiet=quiet)
+    if told:
+        say(f"{folder}: these steps are written again", quiet=quiet)
+    for path in holding.strangers[:_GAPS_TOLD]:
+        if steps_of(path)[0] < run.step:
+            say(f"{path}: no file of this run, removed", quiet=quiet)
+    if holding.not_hashed:
+        what = f"of {holding.not_hashed:,} files only the size was compared; --check compares every byte"
+        say(f"{folder}: {what}", quiet=quiet)
+
+
+def _check_room(run: Run, holding: Holding, *, yes: bool) -> None:
     """Refuse what cannot fit on the disk; ask before what is large."""
-    need, free = expected_bytes(run), shutil.disk_usage(run.path).free
+    need, free = expected_bytes(run, holding.gaps), shutil.disk_usage(run.path).free
     if need > free:
         raise RecipeError.single(
             str(run.path),
             "--runs-dir",
-            given=f"{free / 1e9:,.1f} GB free",
-            expected=f"about {need / 1e9:,.1f} GB for the steps that are left",
+            given=f"{byte_size(free)} free",
+            expected=f"about {byte_size(need)} for the steps that are left",
             fix="choose a folder on a larger disk, or feed the trainer from the stream (recipe.start_run)",
         )
-    question = f"{run.path}: about {need / 1e9:,.1f} GB will be written. Go on?"
+    question = f"{run.path}: about {byte_size(need)} will be written. Go on?"
     if need > ASK_ABOVE_BYTES and not confirm(question, yes=yes):
         raise RecipeError.single(
             str(run.path),
             "--yes",
-            given=f"about {need / 1e9:,.1f} GB to write",
+            given=f"about {byte_size(need)} to write",
             expected="a yes",
             fix="add --yes, or feed the trainer from the stream instead of files (recipe.start_run)",
         )

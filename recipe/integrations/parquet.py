@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -57,17 +59,33 @@ class FileRules:
 
 def files_in(folder: Path) -> list[tuple[int, int, Path]]:
     """The finished files of a folder as ``(first step, step after the last, path)``, in step order."""
-    found = ((_NAME.fullmatch(path.name), path) for path in folder.glob("steps-*.parquet"))
-    return sorted((int(match[1]), int(match[2]), path) for match, path in found if match)
+    paths = [path for path in folder.glob("steps-*.parquet") if _NAME.fullmatch(path.name)]
+    return sorted((*steps_of(path), path) for path in paths)
+
+
+def steps_of(path: Path) -> tuple[int, int]:
+    """First step and the step after the last of a finished file, from its name.
+
+    >>> steps_of(Path("steps-000000003-000000008.parquet"))
+    (3, 8)
+    """
+    match = _NAME.fullmatch(path.name)
+    assert match, f"{path.name} is no file of a sink"
+    return int(match[1]), int(match[2])
 
 
 class ParquetSink:
     """Writes batches in step order; each file appears at once, whole, under its final name."""
 
-    def __init__(self, folder: Path, rules: FileRules, *, start: int) -> None:
-        """Go on at step ``start``: files from there on are no part of the run yet and are removed."""
+    def __init__(self, folder: Path, rules: FileRules, *, start: int, keep_later: bool = False) -> None:
+        """Go on at step ``start``: files from there on are no part of the run yet and are removed.
+
+        With ``keep_later`` they stay: the steps written are those that a file is missing for.
+        """
         self.folder = folder
         self.step = start
+        self.finished: list[Path] = []
+        """Files that were completed, in order; the caller may empty it."""
         self._stage = ""
         self._rows = 0
         self._rules = rules
@@ -76,7 +94,9 @@ class ParquetSink:
         self._pending: list[pa.Table] = []
         self._pending_positions = 0
         folder.mkdir(parents=True, exist_ok=True)
-        _clear_from(folder, start)
+        _remove_unfinished(folder)
+        if not keep_later:
+            _clear_from(folder, start)
 
     def write(self, step: int, stage: str, batch: Mapping[str, np.ndarray[Any, Any]]) -> Path | None:
         """Add the global batch of ``step``; the path of the file that it completed, if it did.
@@ -108,19 +128,23 @@ class ParquetSink:
             self._first = self.step
             return None
         self._flush()
-        self._writer.add_key_value_metadata({"recipe.steps": f"{self._first}:{self.step}"})
-        self._writer.close()
-        self._writer = None
         final = self.folder / f"steps-{self._first:09d}-{self.step:09d}.parquet"
-        _publish(self._unfinished, final)
+        with _told(final):
+            self._writer.add_key_value_metadata({"recipe.steps": f"{self._first}:{self.step}"})
+            self._writer.close()
+            self._writer = None
+            _publish(self._unfinished, final)
         self._first = self.step
+        self.finished.append(final)
         return final
 
     def abandon(self) -> None:
         """Drop the unfinished file; its steps will be written again."""
         if self._writer is not None:
-            self._writer.close()
+            with suppress(OSError):  # the disk may be full: what it wanted to add is dropped anyway
+                self._writer.close()
             self._writer = None
+        with suppress(OSError):
             self._unfinished.unlink(missing_ok=True)
         self._pending.clear()
 
@@ -150,25 +174,27 @@ class ParquetSink:
             "recipe.stage": stage,
             "recipe.pools": json.dumps(self._rules.pools, ensure_ascii=False),
         }
-        self._writer = pq.ParquetWriter(
-            self._unfinished,
-            SCHEMA.with_metadata(about),
-            compression=self._rules.compression,
-            compression_level=ZSTD_LEVEL if self._rules.compression == "zstd" else None,
-            use_dictionary=[
-                "pool",
-                "input_ids.list.element",
-                "labels.list.element",
-                "segment_ids.list.element",
-            ],
-            column_encoding={"position_ids.list.element": "DELTA_BINARY_PACKED"},
-            write_statistics=["step", "row", "pool"],
-        )
+        with _told(self._unfinished):
+            self._writer = pq.ParquetWriter(
+                self._unfinished,
+                SCHEMA.with_metadata(about),
+                compression=self._rules.compression,
+                compression_level=ZSTD_LEVEL if self._rules.compression == "zstd" else None,
+                use_dictionary=[
+                    "pool",
+                    "input_ids.list.element",
+                    "labels.list.element",
+                    "segment_ids.list.element",
+                ],
+                column_encoding={"position_ids.list.element": "DELTA_BINARY_PACKED"},
+                write_statistics=["step", "row", "pool"],
+            )
 
     def _flush(self) -> None:
         if self._pending and self._writer is not None:
             table = pa.concat_tables(self._pending)
-            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+            with _told(self._unfinished):
+                self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._pending.clear()
         self._pending_positions = 0
 
@@ -199,10 +225,30 @@ def _publish(written: Path, final: Path) -> None:
         os.close(folder)
 
 
-def _clear_from(folder: Path, start: int) -> None:
-    """Remove unfinished files and the files from step ``start`` on."""
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What the system refuses, with the path, which pyarrow leaves out."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        free = shutil.disk_usage(path.parent).free
+        raise RecipeError.single(
+            f"{path}: not written",
+            str(path),
+            given=f"{reason} ({free:,} bytes free)",
+            expected="a folder that can be written, with room",
+            fix="free space or repair the folder and run the same again: it goes on from the last checkpoint",
+        ) from error
+
+
+def _remove_unfinished(folder: Path) -> None:
     for path in folder.glob(f"{_UNFINISHED}*"):
         path.unlink()
+
+
+def _clear_from(folder: Path, start: int) -> None:
+    """Remove the files from step ``start`` on."""
     for first, stop, path in files_in(folder):
         if first < start < stop:
             raise RecipeError.single(

@@ -7,6 +7,7 @@ step. The only thing that is counted is the step the *trainer* reached, in the t
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,16 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset, Sampler
 
-from recipe.run.state import State, step_of, stream_from
+from recipe.errors import RecipeError
+from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.dealing import check_dealing
+from recipe.mixing.snapshot import Snapshot
+from recipe.run.state import State, stream_from
 from recipe.run.stream import RunStream
 
 FORMAT = 1
+_WALKED_STEPS = 16
+"""Steps the sampler looks ahead where a pool may run dry."""
 Item = dict[str, torch.Tensor]
 
 
@@ -44,17 +51,29 @@ class StreamDataset(Dataset[Item]):
         micro_batch: int | None = None,
         pools_root: str | Path | None = None,
     ) -> None:
-        """Open nothing yet; ``state`` is what ``run.state(step)`` gave, on this machine or another."""
-        self._state = state
+        """Open no pool yet; ``state`` is what ``run.state(step)`` gave, on this machine or another.
+
+        Raises:
+            RecipeError: a batch of the run, in whatever stage, cannot be dealt to so many ranks.
+            ValueError: there is no such rank.
+        """
+        if not 0 <= dp_rank < dp_size:
+            raise ValueError(f"dp_rank {dp_rank} is outside 0..{dp_size - 1}")
         self._deal = (dp_rank, dp_size, micro_batch)
         self._pools_root = pools_root
         self._opened: tuple[int, RunStream] | None = None
-        self.step = step_of(state)
+        self._state = state
+        self.step = self._checked(state).snapshot.step
         """First step that the trainer has not taken."""
 
     def __len__(self) -> int:
-        """Steps of the whole run, those taken included."""
-        return self._stream().num_steps
+        """Steps of the whole run, those taken included: planned, fewer once it is known to end early.
+
+        That a pool runs dry (``on_exhausted: stop`` or ``redistribute``) is known once the sampler
+        has come so far.
+        """
+        stream = self._stream()
+        return stream.num_steps if stream.end_step is None else stream.end_step
 
     def __getitem__(self, step: int) -> Item:
         """This rank's rows of a step, int64.
@@ -63,18 +82,41 @@ class StreamDataset(Dataset[Item]):
         [rows] and ``step`` [].
 
         Raises:
-            IndexError: the run has no such step.
+            IndexError: the run has no such step, or ended before it.
         """
         if not 0 <= step < len(self):
             raise IndexError(f"step {step} is outside 0..{len(self) - 1}")
-        batch = self._stream().batch(step, *self._deal)
+        try:
+            batch = self._stream().batch(step, *self._deal)
+        except ValueError as error:
+            if self._stream().end_step is None:
+                raise
+            raise IndexError(str(error)) from error
         item = {name: torch.from_numpy(np.asarray(array, dtype=np.int64)) for name, array in batch.items()}
         item["step"] = torch.tensor(step)
         return item
 
     def sampler(self) -> Sampler[int]:
-        """The steps still to be taken, in order, from where the trainer stands when the loader starts."""
+        """The steps still to be taken, in order, from where the trainer stands when the loader starts.
+
+        It ends where the run ends, also when a pool runs dry before the planned length: where one may,
+        it walks ahead over metadata, so that no worker is asked for a step that is not there.
+        """
         return _StepsLeft(self)
+
+    def steps_left(self) -> Iterator[int]:
+        """What :meth:`sampler` gives."""
+        stream, step = self._stream(), self.step
+        if all(stream.recipe.exhaustion(name) == "repeat" for name in stream.pools):
+            yield from range(step, stream.num_steps)
+            return
+        at = stream.snapshot(step)
+        while not at.ended and at.step < stream.num_steps:
+            first, at = at.step, _ahead(stream, at)
+            if at.step == first and not at.ended:  # a step that fails: its worker says why
+                yield first
+                return
+            yield from range(first, at.step)
 
     def follow(self, loader: Iterable[Item]) -> Iterator[tuple[int, Item]]:
         """The loader's batches with their steps; a batch counts as taken once it is handed out.
@@ -96,9 +138,18 @@ class StreamDataset(Dataset[Item]):
         """Stand where ``state_dict`` was taken; the number of ranks and workers may differ."""
         if state["format"] != FORMAT:
             raise ValueError(f"state of format {state['format']}; this version reads format {FORMAT}")
+        self._checked(state["state"])
         self._state = state["state"]
         self._opened = None
         self.step = state["step"]
+
+    def _checked(self, state: bytes) -> State:
+        """The state, if every batch of its run can be dealt to these ranks."""
+        place = State.from_bytes(state)
+        _, dp_size, micro_batch = self._deal
+        batches = {stretch.batch for stretch in Curriculum.from_recipe(place.recipe).stretches}
+        check_dealing(tuple(sorted(batches)), dp_size, micro_batch)
+        return place
 
     def _stream(self) -> RunStream:
         """The stream of this process: a forked or spawned worker opens its own."""
@@ -111,12 +162,22 @@ class StreamDataset(Dataset[Item]):
         return self.__dict__ | {"_opened": None}
 
 
+def _ahead(stream: RunStream, at: Snapshot) -> Snapshot:
+    """The snapshot some steps on, or where the run ends; ``at`` itself where the next step fails."""
+    for steps in (_WALKED_STEPS, 1):
+        try:
+            return deque(stream.walk(at, min(at.step + steps, stream.num_steps)), maxlen=1).pop()
+        except RecipeError:
+            continue
+    return at
+
+
 class _StepsLeft(Sampler[int]):
     def __init__(self, dataset: StreamDataset) -> None:
         self._dataset = dataset
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(self._dataset.step, len(self._dataset)))
+        return self._dataset.steps_left()
 
     def __len__(self) -> int:
         return len(self._dataset) - self._dataset.step

@@ -58,3 +58,15 @@ def ratio(part: int, whole: int) -> str:
     ('12.50 %', '–')
     """
     return f"{100 * part / whole:.2f} %" if whole else "–"
+
+
+def byte_size(count: int) -> str:
+    """A number of bytes in the unit that fits.
+
+    >>> [byte_size(n) for n in (0, 999, 45_056, 12_345_678, 10**12)]
+    ['0 bytes', '999 bytes', '45.1 kB', '12.3 MB', '1.0 TB']
+    """
+    if count < 1000:
+        return f"{count} bytes"
+    power = min((len(str(count)) - 1) // 3, 5)
+    return f"{count / 1000**power:.1f} {'kMGTP'[power - 1]}B"

@@ -86,12 +86,13 @@ def test_two_runs_of_one_recipe_hold_the_same_sequences(small, capsys):
 
 
 def test_a_run_goes_on_from_a_checkpoint_that_a_program_wrote(small, capsys):
-    """Steps that no file holds are named; the rest is written."""
+    """Steps that no file holds are named and written too: the same stream as without the program."""
     with recipe.start_run(recipe.load_recipe("small.yaml"), "runs/small") as run:
-        run.checkpoint(step=3)
+        run.checkpoint(step=5)
     assert main(["run", "small.yaml"]) == 0
-    assert "no file holds steps 0 to 2" in capsys.readouterr().err
-    assert files_in(Path("runs/small/sequences"))[0][:2] == (3, 5)
+    assert "runs/small/sequences: sequences, steps 0 to 4: no file" in capsys.readouterr().err
+    answer(capsys, "small.yaml", "--name", "whole")
+    assert pq.read_table("runs/small/sequences").equals(pq.read_table("runs/whole/sequences"))
 
 
 def test_a_changed_recipe_is_refused_with_the_difference(small, capsys):

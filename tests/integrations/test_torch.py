@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from recipe.errors import RecipeError
 from recipe.integrations.torch import StreamDataset
 from recipe.run.state import stream_from
 
@@ -103,3 +104,56 @@ def test_a_finished_run_has_no_steps_left(state):
     assert len(dataset.sampler()) == 0
     assert read(dataset) == []
     assert StreamDataset(dataset.state_dict()["state"]).step == 24
+
+
+def test_L06_ranks_that_do_not_divide_a_later_stage_are_refused_at_once(uneven):
+    with pytest.raises(RecipeError, match=r"a number of ranks in \[1, 2\]"):
+        StreamDataset(uneven, dp_size=4)
+    with pytest.raises(RecipeError, match="micro-batches of 4"):
+        StreamDataset(uneven, micro_batch=4)
+    assert len(StreamDataset(uneven, dp_size=2)[23]["pool"]) == 1
+
+
+def test_a_state_of_a_run_that_cannot_be_dealt_is_not_loaded(state, uneven, tmp_path):
+    dataset = StreamDataset(state, dp_size=4)
+    with pytest.raises(RecipeError, match="4 ranks"):
+        dataset.load_state_dict({"format": 1, "step": 0, "state": uneven})
+    assert dataset.step == 0
+    assert len(dataset) == 24
+
+
+@pytest.mark.parametrize(("rank", "size"), [(2, 2), (-1, 1), (0, 0)])
+def test_there_is_no_such_rank(state, rank, size):
+    with pytest.raises(ValueError, match=f"dp_rank {rank} is outside"):
+        StreamDataset(state, dp_rank=rank, dp_size=size)
+
+
+@pytest.mark.parametrize(("workers", "context"), [(0, None), (2, "fork")])
+def test_a_run_that_ends_early_ends_where_the_stream_ends(ending, workers, context):
+    expected = [step for step, _ in stream_from(ending).batches(0)]
+    dataset = StreamDataset(ending)
+    assert len(dataset) > len(expected) > 0
+    assert [step for step, _ in read(dataset, workers, context)] == expected
+    assert len(dataset) == dataset.step == len(expected)
+    assert len(dataset.sampler()) == 0
+    assert read(StreamDataset(dataset.state_dict()["state"]), workers, context) == []
+
+
+def test_a_loader_alone_ends_early_too(ending):
+    dataset = StreamDataset(ending)
+    steps = [int(item["step"]) for item in load(dataset, workers=1, context="fork", ahead=8)]
+    assert steps == [step for step, _ in stream_from(ending).batches(0)]
+
+
+def test_an_early_end_is_met_from_every_step_before_it(ending):
+    end = len([step for step, _ in stream_from(ending).batches(0)])
+    for first in (0, end - 17, end - 16, end - 15, end - 1, end):
+        dataset = StreamDataset(ending)
+        dataset.step = max(first, 0)
+        assert list(dataset.sampler()) == list(range(max(first, 0), end))
+
+
+def test_a_step_after_an_early_end_is_an_index_error(ending):
+    dataset = StreamDataset(ending)
+    with pytest.raises(IndexError, match="the run ended at step"):
+        dataset[len(dataset) - 1]
