@@ -16,6 +16,7 @@ from pathlib import Path
 from recipe.audit.account import KINDS
 from recipe.audit.chain import read_text
 from recipe.audit.course import Course
+from recipe.audit.files import check_files
 from recipe.audit.findings import Audit, Coverage, Finding, once
 from recipe.audit.holdings import Found, find_pools, verify_contents
 from recipe.audit.manifests import check_manifests
@@ -126,6 +127,7 @@ def _followed(
     """Findings of rows and manifests, the pools, what was computed again, and how much was."""
     parsed = set(_parsed(course, depth))
     of_manifests = check_manifests(folder, course, parsed)
+    of_files, files = check_files(folder, course, full=depth.full)
     found = verify_contents(find_pools(folder, course, pools_root), full=depth.full, seed=depth.seed)
     segments = _possible(course, found)
     picked = chosen(segments, depth)
@@ -145,8 +147,9 @@ def _followed(
         manifests=len(course.manifests),
         manifests_parsed=len(parsed),
         pools=found.covered,
+        files=files,
     )
-    return [*_of_rows(course, outcome), *of_manifests], found, outcome, coverage
+    return [*_of_rows(course, outcome), *of_manifests, *of_files], found, outcome, coverage
 
 
 def _without_course(folder: Path, findings: Sequence[Finding], rows: int = 0) -> Audit:

@@ -39,6 +39,8 @@ class Coverage:
     """Manifests whose contents were compared as well, not only their hash with the one on record."""
     pools: Mapping[str, str] = field(default_factory=dict)
     """How far each pool's contents were compared with their hashes."""
+    files: str = ""
+    """How far the files of the main job were; "" where the run has none."""
 
     def lines(self) -> list[str]:
         """The same in sentences."""
@@ -59,7 +61,8 @@ class Coverage:
         ]
         if self.unavailable:
             lines.append(f"{self.unavailable} rows could not be computed again: their pools are not there")
-        return lines + [f"pool {name}: {how}" for name, how in self.pools.items()]
+        lines += [f"pool {name}: {how}" for name, how in self.pools.items()]
+        return lines + ([self.files] if self.files else [])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

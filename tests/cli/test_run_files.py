@@ -229,3 +229,28 @@ def test_C07_a_file_whose_data_was_replaced_is_named_and_the_run_does_not_end_we
     lost.write_bytes(kept)
     assert main(["run", "small.yaml", "--accept-data-change"]) == 0
     assert main(["run", "small.yaml"]) == 0
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_audit_names_the_file(whole, capsys, damage):
+    path = files_in(FILES)[2][2]
+    DAMAGES[damage](path)
+    assert main(["audit", str(RUN), "--json"]) == 1
+    [finding] = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["check"] == "files"
+    assert path.name in finding["where"]
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, cut, flip])
+def test_the_audit_names_a_record_that_the_manifest_does_not_answer_for(whole, capsys, damage):
+    damage(LINES)
+    assert main(["audit", str(RUN)]) == 1
+    assert "sequences/_files.jsonl" in capsys.readouterr().out
+
+
+def test_the_audit_says_how_far_files_were_compared(whole, capsys):
+    assert main(["audit", str(RUN)]) == 0
+    assert "7 files of sequences: sizes of all, bytes of 7" in capsys.readouterr().out
+    shutil.rmtree(FILES)
+    assert main(["audit", str(RUN)]) == 0
+    assert "files of sequences: not here, and not compared" in capsys.readouterr().out
