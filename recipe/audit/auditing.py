@@ -148,6 +148,7 @@ def _followed(
         manifests_parsed=len(parsed),
         pools=found.covered,
         files=files,
+        left=_left(course),
     )
     return [*_of_rows(course, outcome), *of_manifests, *of_files], found, outcome, coverage
 
@@ -225,6 +226,17 @@ def _tokens(course: Course) -> dict[str, dict[str, int]]:
         name: {kind: pool.counts[kind] for kind in KINDS}
         for name, pool in zip(course.intent.names, last.pools, strict=True)
     }
+
+
+def _left(course: Course) -> dict[str, int]:
+    """Pools that ran dry and left a stage: ``{"stage S: pool P": the step of the row that first says so}``."""
+    left: dict[str, int] = {}
+    for mark in course.lineage.marks:
+        state = course.lineage.snapshot(mark.entry)
+        for pool in state.left if state is not None else ():
+            stage, name = course.intent.layouts[mark.stage].name, course.intent.names[pool]
+            left.setdefault(f"stage {stage}: pool {name}", mark.step)
+    return left
 
 
 def _drift(course: Course) -> dict[str, dict[str, int]]:

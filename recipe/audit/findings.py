@@ -41,6 +41,8 @@ class Coverage:
     """How far each pool's contents were compared with their hashes."""
     files: str = ""
     """How far the files of the main job were; "" where the run has none."""
+    left: Mapping[str, int] = field(default_factory=dict)
+    """Stage and pool: the step by which it had run dry and left (``on_exhausted: redistribute``)."""
 
     def lines(self) -> list[str]:
         """The same in sentences."""
@@ -61,6 +63,10 @@ class Coverage:
         ]
         if self.unavailable:
             lines.append(f"{self.unavailable} rows could not be computed again: their pools are not there")
+        lines += [
+            f"{place} ran dry by step {step} and left; the others share what was to be its"
+            for place, step in self.left.items()
+        ]
         lines += [f"pool {name}: {how}" for name, how in self.pools.items()]
         return lines + ([self.files] if self.files else [])
 

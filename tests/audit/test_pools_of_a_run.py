@@ -106,3 +106,5 @@ def test_E05_exhaustion_is_followed_under_every_policy(tmp_path, policy):
     assert snapshots[-1]["ended"] == (policy == "stop")
     assert any(snapshot["left"] == [2] for snapshot in snapshots) == (policy == "redistribute")
     assert audit.checked.replayable == len(audit.checked.replayed)
+    shift = [line for line in audit.checked.lines() if "pool maths ran dry" in line]
+    assert bool(shift) == (policy == "redistribute")
