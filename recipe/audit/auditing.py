@@ -229,7 +229,7 @@ def _tokens(course: Course) -> dict[str, dict[str, int]]:
 
 
 def _left(course: Course) -> dict[str, int]:
-    """Pools that ran dry and left a stage: ``{"stage S: pool P": the step of the row that first says so}``."""
+    """Pools that ran dry and left: ``{"stage S: pool P": the step of the row that first says so}``."""
     left: dict[str, int] = {}
     for mark in course.lineage.marks:
         state = course.lineage.snapshot(mark.entry)
