@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from recipe.config.partial import Faulty, Leniently, Model, UnsoundError
 from recipe.config.problems import Fault, faults, nearest, problem
-from recipe.config.values import fill_rest, read_share, read_weight, some_positive, write_weight
+from recipe.config.values import LARGEST_TERM, fill_rest, read_share, read_weight, some_positive, write_weight
 from recipe.maths.shares import PERCENT_PATTERN, from_weights, parse_weight, percent_text, weight_text
 
 WITHIN_WORDS = ("natural", "even", "unimax")
@@ -92,6 +92,8 @@ def _read_exponent(given: Any) -> Fraction:
             power = f"{float(1 / exponent):.3g}"
             fix = f"shares go with stock ** exponent: for T = {weight_text(exponent)} write {power}"
         raise problem("temperature", given=given, expected=expected, fix=fix)
+    if exponent.denominator > LARGEST_TERM:
+        raise problem("temperature", given=given, expected=expected, fix="write fewer digits, such as 0.3")
     return exponent
 
 

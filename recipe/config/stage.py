@@ -11,7 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from recipe.config.model import Batch, Packing, Slicing, SlicingConfig
 from recipe.config.partial import Model
-from recipe.config.values import Count, Quotas, TokenQuotas, Weights
+from recipe.config.values import Context, Count, Quotas, TokenQuotas, Weights
 from recipe.maths.amounts import parse_amount
 from recipe.maths.shares import from_weights
 
@@ -30,7 +30,7 @@ class Stage(Model):
     """Length in optimizer steps."""
     until: Count | None = None
     """The stage ends at the first batch end at or after this position of the run."""
-    context: Count
+    context: Context
     """Positions of a sequence."""
     batch: Batch
     """Sequences of one optimizer step."""

@@ -9,6 +9,9 @@ from recipe.config.partial import Model, given_of, is_given, overlay, run_checks
 from recipe.config.problems import Fault
 from recipe.config.stage import BATCHES, LENGTHS, SHARES, Stage
 
+LARGEST_BATCH = 2**37
+"""Positions: 2**40 bytes of ids."""
+
 
 def exactly_one(model: Model, keys: Sequence[str], fix: str) -> Iterator[Fault]:
     """The fault of alternatives of which not exactly one is given."""
@@ -45,12 +48,24 @@ def _whole_sequences(stage: Stage) -> Iterator[Fault]:
     yield Fault(("batch", "tokens"), tokens, expected, fix)
 
 
+def _fits_in_memory(stage: Stage) -> Iterator[Fault]:
+    """A batch is held whole: its ids are 8 bytes a position."""
+    batch = stage.batch
+    sizes = (
+        list(batch.ramp.values()) if batch.ramp else [batch.sequences or (batch.tokens or 0) // stage.context]
+    )
+    positions = max(sizes) * stage.context
+    if positions > LARGEST_BATCH:
+        fix = "lower it: the arrays of a batch are held whole, 8 bytes a position"
+        yield Fault(("batch",), f"{positions} positions", f"at most {LARGEST_BATCH} positions", fix)
+
+
 def _slicing(stage: Stage) -> Iterator[Fault]:
     for fault in _slicing_faults(stage.declared_slicing, stage):
         yield fault.below(("slicing",))
 
 
-BATCH_CHECKS = (_one_batch, _whole_sequences)
+BATCH_CHECKS = (_one_batch, _whole_sequences, _fits_in_memory)
 STAGE_CHECKS = (_one_length, _one_form_of_shares, *BATCH_CHECKS, _slicing)
 
 

@@ -20,6 +20,12 @@ from recipe.maths.shares import (
 )
 
 LARGEST_SEED = 2**63 - 1
+LONGEST_CONTEXT = 2**24
+"""Positions: longer than any model's position table; rows are allocated whole."""
+LARGEST_TERM = 10**30
+"""Of a weight as a ratio: what is larger could not be written into a recipe and read again."""
+LONGEST_PERCENT = 60
+"""Characters of a share: what is longer could not be written into a recipe and read again."""
 WEIGHT_PATTERN = r"^\s*([0-9_]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|[0-9]+/[0-9]+)\s*$"
 
 
@@ -65,22 +71,42 @@ Amount = Annotated[int, BeforeValidator(_amount(0)), WithJsonSchema(_amount_sche
 """A whole number of at least zero, as a number or an amount."""
 
 
+def _read_context(given: object) -> int:
+    context = _amount(1)(given)
+    if context > LONGEST_CONTEXT:
+        fix = "lower it: no model's position table is as long, and rows are allocated whole"
+        raise problem("", given=given, expected=f"a whole number, 1..{LONGEST_CONTEXT}", fix=fix)
+    return context
+
+
+Context = Annotated[
+    int, BeforeValidator(_read_context), WithJsonSchema({**_amount_schema(1), "maximum": LONGEST_CONTEXT})
+]
+"""Positions of a sequence."""
+
+
 def read_share(given: object) -> Fraction | str:
     """Percent text as a share, or the word ``rest``."""
     if isinstance(given, str) and given.strip() == "rest":
         return "rest"
     try:
-        return parse_percent(given)
+        share = parse_percent(given)
     except ValueError:
         raise problem(
             "", given=given, expected="percent text such as 61.6%, or rest", fix=_percent_fix(given)
         ) from None
+    if len(str(given).strip()) > LONGEST_PERCENT:
+        expected = f"percent text of at most {LONGEST_PERCENT} characters"
+        raise problem("", given=given, expected=expected, fix="write fewer decimals")
+    return share
 
 
 def _percent_fix(given: object) -> str:
     try:
         number = parse_weight(given)
     except ValueError:
+        return "write the share with a percent sign, like 61.6%"
+    if max(number.numerator, number.denominator) > LARGEST_TERM:
         return "write the share with a percent sign, like 61.6%"
     if number < 0:
         return "a share cannot be negative: write 0% or more"
@@ -125,6 +151,10 @@ def read_weight(given: object) -> Fraction:
         raise problem(
             "", given=given, expected="a number, 0 or more", fix="write 0 for a pool that takes no part"
         )
+    if max(weight.numerator, weight.denominator) > LARGEST_TERM:
+        expected = "a number that is a ratio of two whole numbers of at most 10**30"
+        fix = "only the proportion of weights counts: write them near 1 and with fewer digits, or 0 for none"
+        raise problem("", given=given, expected=expected, fix=fix)
     return weight
 
 

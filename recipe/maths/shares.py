@@ -85,12 +85,15 @@ def parse_weight(given: object) -> Fraction:
 
 
 def weight_text(weight: Fraction) -> str:
-    """The shortest exact text of a weight: a decimal where it is finite, else a ratio.
+    """The exact text of a weight: a decimal where it is finite and at most 60 places long, else a ratio.
 
     >>> [weight_text(Fraction(text)) for text in ("3", "1/10", "2/3")]
     ['3', '0.1', '2/3']
     """
-    return percent_text(weight / 100)[:-1] if _is_finite(weight) else str(weight)
+    try:
+        return percent_text(weight / 100)[:-1]
+    except ValueError:
+        return str(weight)
 
 
 def from_weights(weights: Mapping[str, Fraction | int]) -> dict[str, Fraction]:

@@ -51,6 +51,16 @@ FAULTS = [
     ({"max_epochs": 0}, "max_epochs", "1 or more", "use 1 or more"),
     ({"stages.short.slicing.overlap_labels": "yes"}, f"{SLICING}.overlap_labels", "true or false", "write"),
     ({"stages.short.slicing.overlap_labels": 1}, f"{SLICING}.overlap_labels", "true or false", "write"),
+    # shares that could not be written back
+    ({QUOTAS: None, WEIGHTS: {"web": "1e-300", "code": 3}}, f"{WEIGHTS}.web", "at most 10**30", "proportion"),
+    ({QUOTAS: None, WEIGHTS: {"web": "1e31", "code": 3}}, f"{WEIGHTS}.web", "at most 10**30", "proportion"),
+    ({QUOTAS: {"web": f"0.{'0' * 70}1%", "code": "rest"}}, f"{QUOTAS}.web", "at most 60 characters", "fewer"),
+    ({QUOTAS: {"web": "1e-300", "code": "rest"}}, f"{QUOTAS}.web", "percent text", "percent sign"),
+    ({"groups.g": {"pools": ["web"], "within": {"temperature": "1e-300"}}}, "groups.g.within.temperature", "0..1", "digits"),
+    # what no memory holds
+    ({"stages.short.context": "1e12"}, "stages.short.context", "1..16777216", "allocated whole"),
+    ({"stages.short.batch": {"sequences": "1B"}}, "stages.short.batch", "at most 137438953472", "8 bytes"),
+    ({"stages.short.batch": {"ramp": {0: 1, "1k": "1B"}}}, "stages.short.batch", "at most 137438953472", "8 bytes"),
     # pools
     ({"pools.web": {}}, "pools.web.path", "a path, or a stock", "{path: FOLDER}"),
     ({"pools.web.stock": "1.5"}, "pools.web.stock", "whole number", "10B"),

@@ -172,6 +172,7 @@ CHANGES = [
     {"groups.g": {"pools": ["web", "code"], "within": {"temperature": 0.3}}, QUOTAS: {"g": "100%"}},
     {"groups.g": {"pools": ["web", "code"], "within": {"web": 1, "code": "2/3"}}, QUOTAS: {"g": "100%"}},
     {QUOTAS: None, "stages.short.weights": {"web": "1/3", "code": 0.1}},
+    {QUOTAS: None, "stages.short.weights": {"web": "1e-30", "code": f"1/{2**99}"}},
     {QUOTAS: None, "stages.short.quotas_tokens": {"web": "616k", "code": "384k"}},
     {"stages.short.batch": {"ramp": {"0": 4, "10k": 8}}},
     {"stages.short.batch": {"tokens": 4096}, "stages.short.tokens": None, "stages.short.until": "2M"},
