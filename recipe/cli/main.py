@@ -6,8 +6,8 @@ Only the verb that was called is imported, so that ``recipe --help`` answers at 
 from __future__ import annotations
 
 import argparse
-import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -18,20 +18,6 @@ from typing import Protocol, cast
 from recipe.errors import RecipeError
 
 DONE, CHECK_FAILED, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
-
-_ENVIRONMENT_FAULTS = frozenset(
-    {
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EACCES,
-        errno.EPERM,
-        errno.EMFILE,
-        errno.EIO,
-        errno.ENAMETOOLONG,
-    }
-)
-"""Faults of the machine, not of the program: told in one line, without traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +82,48 @@ VERBS: dict[str, Verb] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code: 0 done, 1 a check failed, 2 bad input."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        _write_any_text()
     try:
-        code = _dispatch(words)
+        code = _answered(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes both once more at exit: give them somewhere to go.
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return PIPE_CLOSED
+    return code
+
+
+def _answered(words: list[str]) -> int:
+    """Do what the words say; faults of the user and of the machine are one message each."""
+    try:
+        return _dispatch(words)
     except RecipeError as error:
-        print(error, file=sys.stderr)
-        return BAD_INPUT
+        message = str(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout once more at exit: give it somewhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+        raise
     except OSError as error:
-        if error.errno not in _ENVIRONMENT_FAULTS:
+        places = [str(name) for name in (error.filename, error.filename2) if name is not None]
+        message = ": ".join(["recipe", error.strerror or str(error), " -> ".join(places)]).removesuffix(": ")
+    except UnicodeEncodeError as error:
+        text = ascii(error.object[error.start : error.end])
+        message = f"recipe: {text} cannot be a path here: names are {error.encoding} (try LC_ALL=C.UTF-8)"
+    except ValueError as error:
+        if not str(error).startswith("embedded null"):
             raise
-        place = f": {error.filename}" if error.filename else ""
-        print(f"recipe: {error.strerror}{place}", file=sys.stderr)
-        return BAD_INPUT
-    return code
+        message = "recipe: a path holds a NUL character: no file can have such a name"
+    print(message, file=sys.stderr)
+    return BAD_INPUT
+
+
+def _write_any_text() -> None:
+    """What the terminal's encoding has no sign for is written as its escape, on stderr as ever."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _dispatch(words: list[str]) -> int:

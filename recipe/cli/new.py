@@ -62,7 +62,11 @@ def execute(args: argparse.Namespace) -> int:
     if args.output.exists() and not args.yes:
         fix = "choose another name, or add --yes to replace it"
         raise _fault("--output", args.output, "a file that is not there yet", fix)
-    args.output.parent.mkdir(parents=True, exist_ok=True)
+    if not args.output.parent.is_dir():
+        fix = "make that folder first, or choose another name"
+        raise _fault(
+            "--output", args.output, f"a file in a folder that is there, not {args.output.parent}", fix
+        )
     args.output.write_text(text, encoding="utf-8")
     say(f"wrote {args.output}; next: recipe plan {args.output}")
     return 0

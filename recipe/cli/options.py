@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,9 @@ RECIPE_WORDS = (
     "a recipe (a name in conf/recipe, or a YAML file; default: demo), then overrides such as seed=7 or "
     "stages.short.tokens=2M"
 )
+
+_NAMELESS = re.compile(r"[+~]*(?:[@:=]|$)")
+"""An override whose key, or group, is empty."""
 
 
 def add_recipe_words(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +43,14 @@ def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
     ('demo', ['seed=7'])
     """
     overrides = [word for word in words if is_override(word)]
+    if nameless := [word for word in overrides if _NAMELESS.match(word)]:
+        raise RecipeError.single(
+            "recipe",
+            "KEY=VALUE",
+            given=" ".join(nameless),
+            expected="key=value, +key=value or ~key",
+            fix="write it like seed=7 or stages.short.tokens=2M",
+        )
     names = [word for word in words if not is_override(word)]
     if len(names) > 1:
         raise RecipeError.single(

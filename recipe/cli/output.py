@@ -14,6 +14,14 @@ _LIMITLESS = 1 << 16
 """Columns that rich may use: what a terminal cannot show in a line it folds."""
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to the command line, which knows the exit code."""
+
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process with 1 here; called while the error is handled."""
+        raise BrokenPipeError from None
+
+
 def print_json(value: object) -> None:
     """Write one JSON value and a line end on stdout; text stays readable."""
     json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=str)
@@ -25,7 +33,7 @@ def print_tables(tables: Iterable[RenderableType]) -> None:
 
     A narrow terminal folds the lines; nothing is ever cut, for half a number is another number.
     """
-    console = Console(width=_LIMITLESS, highlight=False)
+    console = _Console(width=_LIMITLESS, highlight=False)
     for table in tables:
         console.print(table, width=max(console.measure(table).maximum, 1), crop=False, soft_wrap=False)
 
@@ -38,7 +46,7 @@ def say(text: str, *, quiet: bool = False) -> None:
 
 def progress(*, quiet: bool = False) -> Progress:
     """Progress bars on stderr; nothing is drawn when nobody watches."""
-    console = Console(stderr=True)
+    console = _Console(stderr=True)
     columns: tuple[Any, ...] = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -73,8 +73,25 @@ def prepare_pool(
             full disk. Nothing that could be taken for a whole pool is left.
     """
     options = options or PrepareOptions()
-    source = FileInput(list_sources(sources, options.read), options.read)
-    return _Preparation(source, Path(out), tokenizer, options, progress).run()
+    folder = _checked(Path(out))
+    files = list_sources(sources, options.read, leave_out=(folder, unfinished_folder(folder)))
+    return _Preparation(FileInput(files, options.read), folder, tokenizer, options, progress).run()
+
+
+def _checked(out: Path) -> Path:
+    """The pool's folder, if it can be one.
+
+    Raises:
+        RecipeError: it is no name of a folder, or a file is on the way to it.
+    """
+    if out.name in ("", "..") or "\0" in str(out):
+        given, fix = repr(str(out)), "give the pool a name, for example pools/web"
+        raise RecipeError.single("prepare", "OUT", given=given, expected="a folder of its own", fix=fix)
+    above = next((path for path in out.parents if path.exists()), None)
+    if above is not None and not above.is_dir():
+        given, fix = f"{above}, which is a file", "choose another folder, or move the file away"
+        raise RecipeError.single("prepare", str(out), given=given, expected="a folder above it", fix=fix)
+    return out
 
 
 def prepare_documents(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -77,7 +78,9 @@ class SourceFile:
     """Group of its documents, from the folders above it."""
 
 
-def list_sources(sources: Sequence[str | Path], options: ReadOptions) -> tuple[SourceFile, ...]:
+def list_sources(
+    sources: Sequence[str | Path], options: ReadOptions, *, leave_out: Sequence[Path] = ()
+) -> tuple[SourceFile, ...]:
     """The files of all sources, sorted by name.
 
     A folder is walked to its depths (linked folders are not entered, hidden names are left out).
@@ -90,7 +93,7 @@ def list_sources(sources: Sequence[str | Path], options: ReadOptions) -> tuple[S
     problems: list[Problem] = []
     found: list[tuple[Path, Path | None]] = []
     for source in sources:
-        found.extend(_files_of(Path(source), options, problems))
+        found.extend(_files_of(Path(source), options, leave_out, problems))
     if not sources:
         problems.append(Problem("sources", "(none)", "a file or a folder", "name what is to be read"))
     if problems:
@@ -116,24 +119,41 @@ def _folder(source: Path) -> Path:
 
 
 def _files_of(
-    source: Path, options: ReadOptions, problems: list[Problem]
+    source: Path, options: ReadOptions, leave_out: Sequence[Path], problems: list[Problem]
 ) -> Iterator[tuple[Path, Path | None]]:
     """(file, folder it was found in) of one source."""
     source = Path(os.path.normpath(source.absolute()))
     if source.is_dir():
-        files = [(path, source) for path in _walk(source) if _wanted(path.relative_to(source), options)]
+        files = [
+            (path, source) for path in _walk(source, leave_out) if _wanted(path.relative_to(source), options)
+        ]
         if not files:
             given = f"no file matching {' '.join(options.include)}" if options.include else "no file"
             problems.append(Problem(str(source), given, "a file to read", "check the path and --include"))
         yield from files
     elif source.is_file():
         yield source, None
+    elif source.exists():
+        fix = "write what it gives into a file first, and name that"
+        problems.append(Problem(str(source), _sort_of(source), "a file or a folder", fix))
     else:
         problems.append(Problem(str(source), "missing", "a file or a folder", "check the path"))
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _sort_of(path: Path) -> str:
+    """What is there, if it is no file and no folder."""
+    mode = path.stat().st_mode
+    if stat.S_ISFIFO(mode):
+        return "a FIFO (a pipe): it can be read only once"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def _walk(folder: Path, leave_out: Sequence[Path]) -> Iterator[Path]:
+    apart = {os.path.realpath(path) for path in leave_out}
     for parent, folders, names in os.walk(folder):
+        if os.path.realpath(parent) in apart:
+            folders.clear()
+            continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(parent, name)

@@ -60,9 +60,9 @@ def count_touches(kill_at: int) -> None:
 
 
 def digest(run_folder: Path) -> str:
-    """Of the sequences, and of what the ledger's last row says was spent."""
+    """Of the sequences and their record, and of what the ledger's last row says was spent."""
     found = hashlib.blake2b()
-    for path in sorted((run_folder / "sequences").glob("*.parquet")):
+    for path in sorted((run_folder / "sequences").glob("[!.]*")):
         found.update(path.name.encode() + path.read_bytes())
     last = json.loads((run_folder / "ledger.jsonl").read_text().splitlines()[-1])
     found.update(json.dumps([last["kind"], last["step"], last["snapshot"]]).encode())

@@ -7,6 +7,7 @@ import errno
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -92,6 +93,35 @@ def test_a_full_disk_is_told_in_one_line(monkeypatch, capsys):
     assert capsys.readouterr().err == "recipe: No space left on device: runs/demo/ledger.jsonl\n"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        IsADirectoryError(errno.EISDIR, "Is a directory", "runs"),
+        NotADirectoryError(errno.ENOTDIR, "Not a directory", "a.txt/b"),
+        FileExistsError(errno.EEXIST, "File exists", "a.txt"),
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "gone"),
+        OSError(errno.EXDEV, "Invalid cross-device link", "a", None, "b"),
+        OSError("a reason without a number"),
+        ValueError("embedded null byte"),
+        UnicodeEncodeError("ascii", "中", 0, 1, "ordinal not in range(128)"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_the_system_refuses_is_one_line(monkeypatch, capsys, error):
+    verb(monkeypatch, fail(error))
+    assert main(["plan"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("recipe: ")
+    assert said.count("\n") == 1
+    assert str(getattr(error, "filename", None) or "") in said
+
+
+def test_a_fault_of_the_caller_keeps_its_traceback(monkeypatch):
+    verb(monkeypatch, fail(ValueError("step -1 is outside 0..9")))
+    with pytest.raises(ValueError, match="step -1"):
+        main(["plan"])
+
+
 def test_a_bug_of_ours_keeps_its_traceback(monkeypatch):
     verb(monkeypatch, fail(AssertionError("debts do not sum to zero")))
     with pytest.raises(AssertionError):
@@ -117,6 +147,30 @@ def test_a_reader_that_stops_early_is_no_traceback():
     )
     assert done.returncode == 141
     assert done.stderr == ""
+
+
+def piped(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A line of bash; its exit code is that of the first command."""
+    whole = f"{line}; exit ${{PIPESTATUS[0]}}"
+    return subprocess.run(["bash", "-c", whole], cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", ["plan small.yaml", "plan small.yaml --json", "schema", "audit runs/small"])
+def test_a_reader_that_stops_early_is_141_for_every_verb(small, command_path, capsys, words):
+    if words.startswith("audit"):
+        assert main(["run", "small.yaml"]) == 0
+    done = piped(f"recipe {words} | true", small.parent)
+    assert done.returncode == 141
+    assert done.stderr == ""
+
+
+def test_a_terminal_without_the_signs_gets_escapes(small, command_path, capsys):
+    assert main(["run", "small.yaml", "--name", "项目"]) == 0
+    plain = "LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0"
+    done = piped(f"{plain} recipe status runs/项目 | cat", small.parent)
+    assert done.returncode == 0
+    assert r"\u9879\u76ee" in done.stdout or r"\udce9" in done.stdout
+    assert piped(f"{plain} recipe run small.yaml --name other | cat", small.parent).returncode == 0
 
 
 def test_the_module_is_the_command(command_path):

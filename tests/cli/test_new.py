@@ -63,10 +63,19 @@ def test_a_folder_without_pools_is_told(in_tmp, capsys, folder):
 
 def test_a_file_that_is_there_is_not_replaced_unasked(in_tmp, capsys):
     pool(in_tmp / "pools/web", 100)
+    (in_tmp / "out").mkdir()
     assert main(["new", "-o", "out/my.yaml"]) == 0
     assert "--yes" in refused(capsys, "-o", "out/my.yaml")
     assert main(["new", "-o", "out/my.yaml", "--yes"]) == 0
     assert load_recipe("out/my.yaml").name == "my"
+
+
+@pytest.mark.parametrize("parent", ["nope", "nope/deeper", "a.txt"])
+def test_a_folder_that_is_not_there_is_not_made(in_tmp, capsys, parent):
+    pool(in_tmp / "pools/web", 100)
+    (in_tmp / "a.txt").touch()
+    assert f"a folder that is there, not {parent}" in refused(capsys, "-o", f"{parent}/x.yaml")
+    assert not (in_tmp / "nope").exists()
 
 
 def blend(in_tmp: Path, text: str) -> str:

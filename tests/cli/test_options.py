@@ -30,3 +30,9 @@ def test_a_file_whose_name_holds_an_equals_sign_is_the_recipe(in_tmp):
 def test_two_recipes_are_refused():
     with pytest.raises(RecipeError, match=r"demo my\.yaml"):
         split_words(["demo", "my.yaml"])
+
+
+@pytest.mark.parametrize("word", ["@foo=1", "=1", "~", "~@x", "+=1", "++@a=1", "~~", ":=1"])
+def test_an_override_without_a_key_is_refused(word):
+    with pytest.raises(RecipeError, match="key=value"):
+        split_words(["my.yaml", word])

@@ -63,4 +63,6 @@ def ending(tmp_path: Path, request: pytest.FixtureRequest) -> bytes:
 def uneven(tmp_path: Path) -> bytes:
     """The state of a run whose second stage has batches of two, its first of four."""
     stages = PLAIN["stages"]
-    return started(tmp_path / "uneven", stages=stages | {"long": stages["long"] | {"batch": {"sequences": 2}}})
+    return started(
+        tmp_path / "uneven", stages=stages | {"long": stages["long"] | {"batch": {"sequences": 2}}}
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -106,3 +108,34 @@ def test_going_on_inside_a_file_is_refused_with_the_file_named(tmp_path):
     write(tmp_path, 0, 3)
     with pytest.raises(RecipeError, match=r"steps-000000000-000000003\.parquet"):
         ParquetSink(tmp_path, RULES, start=2)
+
+
+def test_a_full_disk_is_told_with_the_path_and_leaves_no_half_file(tmp_path):
+    """The system refuses files above a size: to the writer it is as a full disk."""
+    program = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from recipe.errors import RecipeError\n"
+        "from tests.integrations.test_parquet import write\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))\n"
+        "try:\n"
+        "    write(Path(sys.argv[1]), 0, 9)\n"
+        "except RecipeError as error:\n"
+        "    print(error)\n"
+    )
+    words = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert f"{tmp_path}/" in done.stdout
+    assert "File too large" in done.stdout
+    assert contents(tmp_path) == {}
+
+
+def test_steps_that_a_file_is_missing_for_leave_the_others_alone(tmp_path):
+    write(tmp_path, 0, 9)
+    before = contents(tmp_path)
+    (tmp_path / "steps-000000003-000000006.parquet").unlink()
+    with ParquetSink(tmp_path, RULES, start=3, keep_later=True) as sink:
+        for step in range(3, 6):
+            sink.write(step, "short", batch(step))
+    assert contents(tmp_path) == before
+    assert [path.name for path in sink.finished] == ["steps-000000003-000000006.parquet"]
