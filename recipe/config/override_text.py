@@ -167,12 +167,32 @@ def expand_sweep(overrides: Sequence[str]) -> list[list[str]]:
     ``range(1,4)`` and ``choice(a,b)`` work as in Hydra. Without a sweep there is one job.
 
     Raises:
-        RecipeError: an override cannot be read, or is a sweep without an end.
+        RecipeError: an override cannot be read or is a sweep without an end, or two jobs would be equal.
 
     >>> expand_sweep(["seed=1,2", "count=body"])
     [['seed=1', 'count=body'], ['seed=2', 'count=body']]
     """
-    return [list(job) for job in product(*map(_alternatives, overrides))]
+    alternatives = [_alternatives(text) for text in overrides]
+    _refuse_equal_jobs(overrides, alternatives)
+    return [list(job) for job in product(*alternatives)]
+
+
+def _refuse_equal_jobs(overrides: Sequence[str], alternatives: Sequence[Sequence[str]]) -> None:
+    """Raise RecipeError where two jobs would be equal: a value given twice, or a key swept and set again."""
+    swept = set[str]()
+    for text, jobs in zip(overrides, alternatives, strict=True):
+        key = text.partition("=")[0].lstrip("+")
+        twice = [job for job in dict.fromkeys(jobs) if jobs.count(job) > 1]
+        if twice:
+            given, fix = f"{', '.join(twice)} more than once", "write each value once: equal jobs are one run"
+            raise RecipeError.single(text, key, given=given, expected="jobs that differ", fix=fix)
+        if key in swept:
+            fix = f"give {key} once: the last one counts, so jobs would be equal"
+            raise RecipeError.single(
+                text, key, given=f"{text} after a sweep", expected="jobs that differ", fix=fix
+            )
+        if len(jobs) > 1:
+            swept.add(key)
 
 
 def sweep_labels(jobs: Sequence[Sequence[str]]) -> list[str]:

@@ -93,6 +93,8 @@ def _faults_of_detail(detail: ErrorDetails, vocabulary: Vocabulary, place: Place
         fix = vocabulary.later_value(where, given) or nearest(given, choices)
         return [Fault(where, given, f"one of {', '.join(choices)}", fix)]
     expected = _EXPECTED.get(detail["type"], detail["msg"])
+    if detail["type"] == "missing" and (keys := vocabulary.keys_at(where)) is not None:
+        expected = f"a mapping with one of {', '.join(keys)}"
     is_absence = detail["type"] == "missing"
     return [Fault(where, given, expected, vocabulary.how_to_write(where), is_absence=is_absence)]
 

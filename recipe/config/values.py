@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any
+from unicodedata import east_asian_width, normalize
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 
@@ -29,7 +30,9 @@ LONGEST_PERCENT = 60
 WEIGHT_PATTERN = r"^\s*([0-9_]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|[0-9]+/[0-9]+)\s*$"
 
 
-def _amount(least: int, most: int = LARGEST_AMOUNT) -> Callable[[object], int]:
+def _amount(
+    least: int, most: int = LARGEST_AMOUNT, like: str = "10B, 4Mi, 1_000_000 or 1e9"
+) -> Callable[[object], int]:
     span = f"{least}..{most}" if most < LARGEST_AMOUNT else f"{least} or more"
     if most == LARGEST_AMOUNT and least == 0:
         span = "0..2**63-1"
@@ -42,7 +45,7 @@ def _amount(least: int, most: int = LARGEST_AMOUNT) -> Callable[[object], int]:
                 "",
                 given=given,
                 expected=f"a whole number, {span}",
-                fix=_amount_fix(str(error), span),
+                fix=_full_width_fix(given, parse_amount) or _amount_fix(str(error), span, like),
             ) from None
         if not least <= amount <= most:
             raise problem("", given=given, expected=f"a whole number, {span}", fix=f"use {span}")
@@ -51,10 +54,23 @@ def _amount(least: int, most: int = LARGEST_AMOUNT) -> Callable[[object], int]:
     return read
 
 
-def _amount_fix(error: str, span: str) -> str:
+def _amount_fix(error: str, span: str, like: str) -> str:
     if error.startswith("not in"):
         return f"use {span}"
-    return f"{error}; write it like 10B, 4Mi, 1_000_000 or 1e9"
+    return error if "; write " in error else f"{error}; write it like {like}"
+
+
+def _full_width_fix(given: object, read: Callable[[object], object]) -> str | None:
+    """What to write where a value is wrong only in its full-width signs, as East Asian keyboards give."""
+    if not isinstance(given, str) or given.isascii():
+        return None
+    narrow = normalize("NFKC", given).strip()
+    wide = list(dict.fromkeys(sign for sign in given if east_asian_width(sign) == "F" and not sign.isspace()))
+    try:
+        read(narrow)
+    except ValueError:
+        return None
+    return f"{' '.join(wide)} is full-width: write {narrow}" if wide else None
 
 
 def _amount_schema(least: int) -> dict[str, Any]:
@@ -102,6 +118,8 @@ def read_share(given: object) -> Fraction | str:
 
 
 def _percent_fix(given: object) -> str:
+    if fix := _full_width_fix(given, parse_percent):
+        return fix
     try:
         number = parse_weight(given)
     except ValueError:
@@ -146,6 +164,7 @@ def read_weight(given: object) -> Fraction:
         fix = "weights are plain numbers: write 3 or 0.5"
         if isinstance(given, str) and "%" in given:
             fix = "percent text goes under 'quotas': rename 'weights' to 'quotas'"
+        fix = _full_width_fix(given, parse_weight) or fix
         raise problem("", given=given, expected="a number, 0 or more", fix=fix) from None
     if weight < 0:
         raise problem(
@@ -248,6 +267,8 @@ Ramp = Annotated[
 """Sequences of a batch from a position of the run on; the first position is 0."""
 
 Seed = Annotated[
-    int, BeforeValidator(_amount(0)), WithJsonSchema({**_amount_schema(0), "maximum": LARGEST_SEED})
+    int,
+    BeforeValidator(_amount(0, like="1234")),
+    WithJsonSchema({**_amount_schema(0), "maximum": LARGEST_SEED}),
 ]
 """A base seed, ``0..2**63-1``."""

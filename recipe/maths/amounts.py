@@ -17,6 +17,7 @@ _AMOUNT = re.compile(
     re.ASCII,
 )
 _OTHER_SPELLINGS = {
+    "K": "k",
     "m": "M",
     "b": "B",
     "t": "T",
@@ -72,7 +73,11 @@ def _unit(unit: str, text: str) -> int:
         return DECIMAL_UNITS[unit]
     if unit in BINARY_UNITS:
         return BINARY_UNITS[unit]
-    hint = f"; did you mean {_OTHER_SPELLINGS[unit]!r}?" if unit in _OTHER_SPELLINGS else ""
+    bare = unit[:-1] if len(unit) > 1 and unit[-1] in "bB" else unit
+    right = _OTHER_SPELLINGS.get(bare, bare)
+    hint = ""
+    if right in DECIMAL_UNITS or right in BINARY_UNITS:
+        hint = f"; did you mean {right!r}? write {text.strip().removesuffix(unit).strip()}{right}"
     raise ValueError(f"unknown unit {unit!r} in {text!r}{hint}")
 
 

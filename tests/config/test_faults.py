@@ -18,6 +18,12 @@ FAULTS = [
     ({"seed": 1.5}, "seed", "whole number", "1.5"),
     ({"seed": True}, "seed", "whole number", "not an amount"),
     ({"seed": None}, "seed", "whole number", "not an amount"),
+    ({"seed": "x"}, "seed", "whole number", "write it like 1234"),
+    # full-width signs, as East Asian keyboards give
+    ({QUOTAS: {"web": "61.6\uff05", "code": "rest"}}, f"{QUOTAS}.web", "percent text", "\uff05 is full-width: write 61.6%"),
+    ({QUOTAS: {"web": "\uff16\uff11%", "code": "rest"}}, f"{QUOTAS}.web", "percent text", "\uff16 \uff11 is full-width: write 61%"),
+    ({"seed": "\uff17"}, "seed", "whole number", "\uff17 is full-width: write 7"),
+    ({QUOTAS: None, WEIGHTS: {"web": "\uff13", "code": 1}}, f"{WEIGHTS}.web", "a number", "write 3"),
     # unknown keys
     ({"sed": 1}, "sed", "one of count", "did you mean 'seed'?"),
     ({"stages.short.quotta": {"web": "1%"}}, "stages.short.quotta", "quotas", "did you mean 'quotas'?"),
@@ -57,6 +63,7 @@ FAULTS = [
     ({QUOTAS: {"web": f"0.{'0' * 70}1%", "code": "rest"}}, f"{QUOTAS}.web", "at most 60 characters", "fewer"),
     ({QUOTAS: {"web": "1e-300", "code": "rest"}}, f"{QUOTAS}.web", "percent text", "percent sign"),
     ({"groups.g": {"pools": ["web"], "within": {"temperature": "1e-300"}}}, "groups.g.within.temperature", "0..1", "digits"),
+    ({"stages.long": {"tokens": 4096, "context": 512, "quotas": {"web": "100%"}}}, "stages.long.batch", "one of sequences, tokens, ramp", "{sequences: 512}"),
     # what no memory holds
     ({"stages.short.context": "1e12"}, "stages.short.context", "1..16777216", "allocated whole"),
     ({"stages.short.batch": {"sequences": "1B"}}, "stages.short.batch", "at most 137438953472", "8 bytes"),

@@ -247,7 +247,7 @@ def test_G06_a_stage_as_a_list_is_refused(base, in_tmp):
         ("stages.short.slicing={strde: 2}", "stages.short.slicing.strde", "did you mean 'stride'?"),
         ("seed=1,2", "seed=1,2", "-m"),
         ("seed=[1", "seed=[1", "quote"),
-        ("seed.x=1", "seed", "1_000_000"),
+        ("seed.x=1", "seed", "1234"),
         ("recipe=minimal", "recipe=minimal", "recipe run minimal"),
         ("stages.short.slicing.align=paragraph", "stages.short.slicing.align", "not available in this version"),
     ],

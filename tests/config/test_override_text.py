@@ -108,6 +108,21 @@ def test_a_sweep_without_an_end_is_refused(text):
         expand_sweep([text])
 
 
+@pytest.mark.parametrize(
+    ("overrides", "given"),
+    [
+        (["seed=1,1"], "seed=1 more than once"),
+        (["seed=3,2,3,2,1"], "seed=3, seed=2 more than once"),
+        (["seed=1,2", "seed=3"], "seed=3 after a sweep"),
+        (["seed=1,2", "+seed=1,2"], "+seed=1,2 after a sweep"),
+    ],
+)
+def test_a_sweep_of_equal_jobs_is_refused(overrides, given):
+    with pytest.raises(RecipeError) as caught:
+        expand_sweep(overrides)
+    assert [(problem.where, problem.given) for problem in caught.value.problems] == [("seed", given)]
+
+
 def test_labels_name_what_differs_and_are_safe_in_a_path():
     assert sweep_labels(expand_sweep(["seed=1,2", "count=body"])) == ["seed=1", "seed=2"]
     assert sweep_labels(expand_sweep(["seed=1"])) == [""]
