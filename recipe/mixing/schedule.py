@@ -39,10 +39,10 @@ class Served(NamedTuple):
 def fits_int64(race: Race) -> bool:
     """Whether every intermediate number of the compiled rule stays inside 64 bits.
 
-    Debts stay within one context of zero, times the denominator; the products of the comparison
-    are remainders below one part times another part.
+    Debts stay within one context of zero, times the denominator; fractions are compared without
+    products.
     """
-    return 8 * race.scale * race.denominator * race.context < 1 << 62 and race.denominator < 1 << 30
+    return 8 * race.scale * race.denominator * race.context < 1 << 62
 
 
 def schedule(race: Race, debts: list[int], queue: Queue, num: int) -> tuple[Served, list[int]]:
@@ -89,6 +89,20 @@ def _schedule_exactly(race: Race, debts: list[int], queue: Queue, num: int) -> t
 
 
 @kernel
+def _is_less(a: int, b: int, c: int, d: int) -> bool:
+    """Whether a/b < c/d, for a, c >= 0 and b, d > 0: whole parts, then the rests turned over (Euclid)."""
+    while True:
+        whole, other = a // b, c // d
+        if whole != other:
+            return whole < other
+        a -= whole * b
+        c -= other * d
+        if a == 0 or c == 0:
+            return a == 0 and c > 0
+        a, b, c, d = d, c, b, a
+
+
+@kernel
 def _schedule(
     parts: NDArray[np.int64],
     constants: tuple[int, int, int, int],
@@ -112,7 +126,7 @@ def _schedule(
             if best >= 0 and whole > best_whole:
                 continue
             rest = deadline - whole * part
-            if best < 0 or whole < best_whole or rest * parts[best] < best_rest * part:
+            if best < 0 or whole < best_whole or _is_less(rest, part, best_rest, parts[best]):
                 best, best_whole, best_rest = p, whole, rest
         index = queue.next[best]
         if index == queue.stop[best]:

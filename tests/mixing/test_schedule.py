@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.maths.deadlines import Race, drift_bound
-from recipe.mixing.schedule import Queue, fits_int64, schedule
+from recipe.mixing.schedule import Queue, _is_less, fits_int64, schedule
 from tests.mixing.reference import pick
 
 
@@ -64,9 +64,10 @@ def test_shares_beyond_64_bits_are_kept_exactly():
 
 
 def test_the_largest_race_that_fits_64_bits_does_not_overflow():
-    parts = (1, 2**29 - 3, 2**29 + 1)
-    race = Race(parts, 2**30 - 1, 2**17)
+    parts = (1, 2**39 - 3, 2**39 + 1)
+    race = Race(parts, 2**40 - 1, 2**17 - 1)
     assert fits_int64(race)
+    assert not fits_int64(Race(parts, 2**40 - 1, 2**17 + 1))
     served, debts = schedule(race, [0] * 3, queue_of([[], [2**17] * 300, [2**17] * 300]), 500)
     assert served.waiting == -1
     assert sum(debts) == 0
@@ -88,3 +89,13 @@ def test_D3_sizes_that_vary_are_corrected_for():
     spent = [sum(sizes[p][: int((served.pools == p).sum())]) for p in (0, 1)]
     assert abs(spent[0] - Fraction(sum(spent), 4)) <= 5
     assert debts == [4 * spent[0] - sum(spent), 4 * spent[1] - 3 * sum(spent)]
+
+
+@given(
+    st.integers(0, 2**62), st.integers(1, 2**62), st.integers(0, 2**62), st.integers(1, 2**62), st.booleans()
+)
+def test_fractions_are_compared_without_products(a: int, b: int, c: int, d: int, near: bool):
+    if near:
+        c, d = min(a + 1, 2**62), b
+    assert _is_less(a, b, c, d) == (Fraction(a, b) < Fraction(c, d))
+    assert not _is_less(a, b, a, b)
