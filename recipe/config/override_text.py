@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 from typing import Any, Literal
 
 from antlr4 import CommonTokenStream, InputStream  # type: ignore[import-untyped]
@@ -29,7 +29,7 @@ from hydra.grammar.gen.OverrideLexer import OverrideLexer
 from hydra.grammar.gen.OverrideParser import OverrideParser
 
 from recipe.config.problems import Place, problem
-from recipe.config.strict_yaml import parse_yaml
+from recipe.config.strict_yaml import DEEPEST, parse_yaml
 from recipe.errors import RecipeError
 
 Kind = Literal["set", "add", "force", "delete"]
@@ -136,9 +136,13 @@ def _split(text: str) -> tuple[Kind, str, str | None]:
 
 
 def _value_of(text: str, value_text: str) -> Any:
+    levels = accumulate((sign in "[{(") - (sign in ")}]") for sign in value_text)
+    if max(levels, default=0) > DEEPEST:
+        expected = f"at most {DEEPEST} levels of lists and mappings"
+        raise problem("", given=text, expected=expected, fix="nest less")
     try:
         return _parse_value(value_text)
-    except HydraException as error:
+    except (HydraException, ValueError) as error:
         if not value_text.isascii():
             try:
                 return parse_yaml(value_text, text)

@@ -19,11 +19,71 @@ from recipe.errors import RecipeError
 
 _TAG = "tag:yaml.org,2002:"
 
+DEEPEST = 50
+"""Levels of mappings and lists in each other."""
+LARGEST = 50_000
+"""Values and keys of a text, aliases counted as what they stand for."""
+LONGEST_NUMBER = 4300
+"""Digits that Python reads; amounts are far below."""
+
+
+class RefusedError(yaml.MarkedYAMLError):
+    """YAML of which no value is made; the message is what to do instead."""
+
 
 class StrictLoader(yaml.SafeLoader):
     """PyYAML's safe loader with few implicit types, and text for keys."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012
+
+    def __init__(self, text: str) -> None:
+        """A loader of one text."""
+        super().__init__(text)
+        self._level = 0
+        self._measures: dict[Node, tuple[int, int]] = {}
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """The next node, measured with what it holds: neither depth nor size may run away."""
+        is_alias, mark = self.check_event(yaml.AliasEvent), self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        self._level += 1
+        if self._level > DEEPEST:
+            raise _too_deep(mark)
+        node = super().compose_node(parent, index)
+        self._level -= 1
+        if node is None or node in self._measures:
+            return node
+        if is_alias:
+            raise RefusedError(problem="a value refers to itself: remove the alias", problem_mark=mark)
+        self._measures[node] = depth, size = self._measure(node)
+        if depth > DEEPEST:
+            raise _too_deep(mark)
+        if size > LARGEST:
+            message = (
+                f"more than {LARGEST} values and keys, aliases counted as what they stand for: write fewer"
+            )
+            raise RefusedError(problem=message, problem_mark=mark)
+        return node
+
+    def _measure(self, node: Node) -> tuple[int, int]:
+        """How deep a node goes, and how many nodes it is with all aliases expanded."""
+        if isinstance(node, ScalarNode):
+            return 1, 1
+        parts = (
+            node.value if isinstance(node, SequenceNode) else [part for pair in node.value for part in pair]
+        )
+        measures = [self._measures[part] for part in parts]
+        return 1 + max((depth for depth, _ in measures), default=0), 1 + sum(size for _, size in measures)
+
+    def construct_object(self, node: Node, deep: bool = False) -> Any:
+        """The value of a node; where its tag promises another kind of value, that is told with the line."""
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, LookupError, AttributeError, OverflowError):
+            text = node.value if isinstance(node, ScalarNode) else ""
+            message = f"no {node.tag.removeprefix(_TAG)}: remove the tag, or correct the value"
+            if text.lstrip("+-").isdecimal():
+                message = f"a number of {len(text)} digits: write at most {LONGEST_NUMBER}"
+            raise RefusedError(problem=message, problem_mark=node.start_mark) from None
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
         """A mapping whose keys are text, in the order written; merge keys (``<<``) go under own keys."""
@@ -61,7 +121,7 @@ def parse_yaml(text: str, title: str) -> Any:
         node = loader.get_single_node()
         if node is None:
             return {}
-        twice = [fault.problem() for fault in _repeated_keys(node, (), [])]
+        twice = [fault.problem() for fault in _repeated_keys(node, ())]
         if twice:
             raise RecipeError(title, twice)
         return loader.construct_document(node)
@@ -85,6 +145,10 @@ def read_yaml(path: Path, title: str | None = None) -> Any:
     return parse_yaml(text, title)
 
 
+def _too_deep(mark: yaml.Mark) -> RefusedError:
+    return RefusedError(problem=f"more than {DEEPEST} levels: nest less", problem_mark=mark)
+
+
 def _not_yaml(error: yaml.MarkedYAMLError, title: str) -> RecipeError:
     mark = error.problem_mark or error.context_mark
     line = f"{title}:{mark.line + 1}" if mark else title
@@ -93,6 +157,8 @@ def _not_yaml(error: yaml.MarkedYAMLError, title: str) -> RecipeError:
     fix = (
         f"{message}{f', column {mark.column + 1}' if mark else ''}; quote text that holds special characters"
     )
+    if isinstance(error, RefusedError):
+        fix = message
     if error.problem and "\\t" in error.problem:
         fix = f"{message}: indent with spaces"
     return RecipeError.single(
@@ -100,13 +166,10 @@ def _not_yaml(error: yaml.MarkedYAMLError, title: str) -> RecipeError:
     )
 
 
-def _repeated_keys(node: Node, place: Place, above: list[Node]) -> Iterator[Fault]:
-    if node in above:
-        raise yaml.MarkedYAMLError(problem="a value refers to itself", problem_mark=node.start_mark)
-    above = [*above, node]
+def _repeated_keys(node: Node, place: Place) -> Iterator[Fault]:
     if isinstance(node, SequenceNode):
         for index, item in enumerate(node.value):
-            yield from _repeated_keys(item, (*place, str(index)), above)
+            yield from _repeated_keys(item, (*place, str(index)))
     if not isinstance(node, MappingNode):
         return
     first: dict[str, tuple[Node, Node]] = {}
@@ -120,7 +183,7 @@ def _repeated_keys(node: Node, place: Place, above: list[Node]) -> Iterator[Faul
             )
             yield Fault((*place, name), given, "each key once", fix)
         first.setdefault(name, (key, value))
-        yield from _repeated_keys(value, (*place, name), above)
+        yield from _repeated_keys(value, (*place, name))
 
 
 def _text(node: Node) -> str:

@@ -60,12 +60,19 @@ def test_an_override_is_a_kind_and_a_key(text, kind, key):
 
 
 @pytest.mark.parametrize(
-    "text", ["a", "=1", "a..b=1", "a b=1", "+a", "a=[1", "a={x: 1", "a=$(", "a='x", "a.=1", "", "~"]
+    "text",
+    ["a", "=1", "a..b=1", "a b=1", "+a", "a=[1", "a={x: 1", "a=$(", "a='x", "a.=1", "", "~"],
 )
 def test_what_is_no_override_is_refused(text):
     with pytest.raises(PydanticCustomError) as caught:
         read_override(text)
     assert caught.value.context["faults"][0].fix
+
+
+@pytest.mark.parametrize("value", ["[" * 400 + "]" * 400, "7" * 5000, f"[1,{'7' * 5000}]"])
+def test_a_value_that_runs_away_is_refused(value):
+    with pytest.raises(PydanticCustomError):
+        read_override(f"a={value}")
 
 
 @pytest.mark.parametrize("text", ["seed=1,2", "seed=range(1,3)", "seed=choice(1,2)", "seed=glob(*)"])

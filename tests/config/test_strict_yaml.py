@@ -88,6 +88,39 @@ def test_what_is_no_yaml_is_told_with_its_line(text, where):
     assert caught.value.problems[0].where == where
 
 
+_BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10))])
+_CHAIN = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 200))])
+_MERGES = "\n".join(
+    ["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 10))]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "fix"),
+    [
+        ("a: " + "[" * 5000 + "]" * 5000, "r.yaml:1", "more than 50 levels"),
+        ("a: " + "{b: " * 5000 + "1" + "}" * 5000, "r.yaml:1", "more than 50 levels"),
+        (_CHAIN, "r.yaml:50", "more than 50 levels"),
+        (_BOMB, "r.yaml:6", "more than 50000 values"),
+        (_MERGES, "r.yaml:6", "more than 50000 values"),
+        ("a: &a [*a]", "r.yaml:1", "a value refers to itself: remove"),
+        ("x: 1\nseed: !!int foo", "r.yaml:2", "no int: remove the tag"),
+        ("x: 1\nseed: !!int ''", "r.yaml:2", "no int: remove the tag"),
+        ("x: 1\nseed: !!timestamp foo", "r.yaml:2", "no timestamp: remove the tag"),
+        ("x: 1\nseed: !!bool foo", "r.yaml:2", "no bool: remove the tag"),
+        ("x: 1\nseed: !!float foo", "r.yaml:2", "no float: remove the tag"),
+        ("x: 1\nseed: " + "7" * 5000, "r.yaml:2", "a number of 5000 digits"),
+    ],
+    ids=str.split("lists mappings chain bomb merges circle int empty time bool float digits"),
+)
+def test_yaml_that_runs_away_or_breaks_its_own_tag_is_refused_with_its_line(text, where, fix):
+    with pytest.raises(RecipeError) as caught:
+        parse_yaml(text, "r.yaml")
+    [problem] = caught.value.problems
+    assert problem.where == where
+    assert problem.fix.startswith(fix)
+
+
 def test_an_empty_file_has_no_keys():
     assert parse_yaml("# nothing\n", "r.yaml") == {}
 
