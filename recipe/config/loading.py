@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from recipe.config.building import build_recipe
+from recipe.config.naming import folder_name
 from recipe.config.override_text import Change
 from recipe.config.overrides import apply_changes, read_overrides
 from recipe.config.problems import nearest, shown
@@ -48,13 +49,13 @@ def load_recipe(
     found += apply_changes(data, [change for change in changes if change not in chosen], VOCABULARY)
     resolved, unresolved = resolve(data, located.title)
     found += unresolved
-    resolved.setdefault("name", re.sub(r"[^\w.-]+", "_", located.file.stem))
+    resolved.setdefault("name", folder_name(located.file.stem))
     return build_recipe(resolved, located.title, also=found)
 
 
 def _is_choice(change: Change, loader: ConfigLoaderImpl) -> bool:
     """Whether an override chooses an option of a config group, rather than setting a key."""
-    if "@" in change.key or "/" in change.key or change.key.startswith("hydra."):
+    if "@" in change.key or "/" in change.key:
         return True
     if change.key not in GROUPS or not loader.repository.group_exists(change.key):
         return False
@@ -63,6 +64,11 @@ def _is_choice(change: Change, loader: ConfigLoaderImpl) -> bool:
 
 def _compose(loader: ConfigLoaderImpl, located: Located, chosen: Sequence[Change]) -> dict[str, Any]:
     for change in chosen:
+        if change.key.startswith("hydra/"):
+            expected, fix = "a key of the recipe", "leave it out: no setting of Hydra has an effect here"
+            raise RecipeError.single(
+                located.title, change.text, given=change.text, expected=expected, fix=fix
+            )
         if change.key == "recipe":
             fix = f"name the recipe itself: recipe run {change.value}"
             expected = "a key of the recipe"

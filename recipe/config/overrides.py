@@ -58,10 +58,24 @@ def _refused(data: dict[str, Any], change: Change, vocabulary: Vocabulary) -> Fa
         held, depth = blocked
         fix = "set the whole value, or name a key or number that is there"
         return Fault(place[:depth], change.text, f"a place inside {shown(held)}", fix)
+    if (emptied := _emptied(there, change.value, place)) is not None:
+        key = ".".join(emptied)
+        expected = "a mapping with what to change: mappings merge, and {} changes nothing"
+        return Fault(emptied, change.text, expected, f"write ~{key} to remove it, or name the keys to change")
     if change.kind == "add" and there is not missing and there is not None and not isinstance(there, Mapping):
         fix = f"write {change.text.lstrip('+')} to replace it"
         return Fault(place, change.text, f"a key the recipe does not have; it is {there}", fix)
     return None
+
+
+def _emptied(there: Any, value: Any, place: Place) -> Place | None:
+    """Where an override lays an empty mapping over one that holds something: it would have no effect."""
+    if not isinstance(value, Mapping) or not isinstance(there, Mapping) or not there:
+        return None
+    if not value:
+        return place
+    below = (_emptied(there.get(key), item, (*place, key)) for key, item in value.items())
+    return next((found for found in below if found is not None), None)
 
 
 def _blocked(data: Any, place: Place) -> tuple[Any, int] | None:

@@ -27,7 +27,7 @@ from recipe.config.model import (
 from recipe.config.partial import Model
 from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
-from recipe.config.values import LARGEST_SEED, Count, Seed
+from recipe.config.values import LARGEST_SEED, Count, Name, Seed
 
 __all__ = ["LARGEST_SEED", "Recipe", "Rule"]
 
@@ -53,7 +53,7 @@ class Rule:
 class Recipe(Model):
     """Pools, stages, quotas and seed; order of pools and stages is meant."""
 
-    name: str = "recipe"
+    name: Name = "recipe"
     """What runs are called by default; no part of the recipe's identity."""
     seed: Seed
     """Base seed of every order: 0..2**63-1, and 0 is a seed like any other."""

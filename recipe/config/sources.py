@@ -139,6 +139,10 @@ class FolderSource(ConfigSource):
         if not isinstance(data, dict):
             fix = "write keys and values, such as seed: 1"
             raise RecipeError.single(title, title, given=type(data).__name__, expected="a mapping", fix=fix)
+        if "hydra" in data:
+            fix = "remove it: no setting of Hydra has an effect here"
+            given = shown(data["hydra"])
+            raise RecipeError.single(title, "hydra", given=given, expected="keys of a recipe", fix=fix)
         for key in ("pools", "groups", "stages", "every_stage"):
             if isinstance(data.get(key), list):
                 fix = f"write {key}: {{name: ...}}; a file merges into the one it starts from, name by name"

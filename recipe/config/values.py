@@ -9,6 +9,7 @@ from unicodedata import east_asian_width, normalize
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 
+from recipe.config.naming import PLAIN_NAME, is_plain_name
 from recipe.config.partial import entries
 from recipe.config.problems import Fault, faults, problem, shown
 from recipe.maths.amounts import AMOUNT_PATTERN, LARGEST_AMOUNT, parse_amount
@@ -213,6 +214,17 @@ WeightNumber = Annotated[
 Quotas = Annotated[dict[str, ShareText], AfterValidator(fill_rest), entries(read_share)]
 Weights = Annotated[dict[str, WeightNumber], AfterValidator(some_positive), entries(read_weight)]
 TokenQuotas = Annotated[dict[str, Amount], AfterValidator(some_positive), entries(_amount(0))]
+
+
+def _plain_name(name: str) -> str:
+    if not is_plain_name(name):
+        fix = "choose another name, such as trial: runs are folders that are called after it"
+        raise problem("", given=name, expected=PLAIN_NAME, fix=fix)
+    return name
+
+
+Name = Annotated[str, AfterValidator(_plain_name)]
+"""A name that a folder may have."""
 
 
 def _read_ramp(given: object) -> dict[int, int]:

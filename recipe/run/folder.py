@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.config import Recipe, fingerprint, recipe_from_plain, recipe_to_plain
+from recipe.config.naming import PLAIN_NAME, is_plain_name
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.manifest import unseal
 
 FORMAT = 1
-LONGEST_NAME = 200
-"""Bytes of a run's name; folders beside it are named after it and take some more."""
 FOLDERS = ("recipes", "manifests", "snapshots", "lease")
 
 
@@ -87,14 +86,12 @@ def check_name(name: str, where: str) -> None:
         name: of the run.
         where: how the error names its place, such as an option or a path.
     """
-    taken_apart = name in ("", "..") or "/" in name or name[0] in ".-" or name != name.strip()
-    if taken_apart or not name.isprintable() or len(name.encode(errors="replace")) > LONGEST_NAME:
+    if not is_plain_name(name):
         raise RecipeError.single(
             f"{name!r:.80}: no name for a run",
             where,
             given=f"{name!r:.80}",
-            expected=f"a plain name: at most {LONGEST_NAME} bytes, all printable, no / in it, "
-            "without . or - at its beginning or blanks around it",
+            expected=PLAIN_NAME,
             fix="choose another name, such as the recipe's",
         )
 

@@ -24,6 +24,8 @@ FAULTS = [
     ({QUOTAS: {"web": "\uff16\uff11%", "code": "rest"}}, f"{QUOTAS}.web", "percent text", "\uff16 \uff11 is full-width: write 61%"),
     ({"seed": "\uff17"}, "seed", "whole number", "\uff17 is full-width: write 7"),
     ({QUOTAS: None, WEIGHTS: {"web": "\uff13", "code": 1}}, f"{WEIGHTS}.web", "a number", "write 3"),
+    # names that no folder may have
+    *(({"name": name}, "name", "a plain name", "choose another") for name in ("", "..", "a/b", "-m", ".a", " a", "a\n", "n" * 201)),
     # unknown keys
     ({"sed": 1}, "sed", "one of count", "did you mean 'seed'?"),
     ({"stages.short.quotta": {"web": "1%"}}, "stages.short.quotta", "quotas", "did you mean 'quotas'?"),

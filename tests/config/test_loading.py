@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from recipe.config import Recipe, load_recipe, recipe_to_plain
+from recipe.config.naming import is_plain_name
 from recipe.errors import RecipeError
 
 BASE = """\
@@ -249,6 +250,13 @@ def test_G06_a_stage_as_a_list_is_refused(base, in_tmp):
         ("seed=[1", "seed=[1", "quote"),
         ("seed.x=1", "seed", "1234"),
         ("recipe=minimal", "recipe=minimal", "recipe run minimal"),
+        ("pools={}", "pools", "write ~pools"),
+        ("+pools={}", "pools", "write ~pools"),
+        ("stages.short={}", "stages.short", "write ~stages.short"),
+        ("stages={short: {batch: {}}}", "stages.short.batch", "write ~stages.short.batch"),
+        ("hydra.run.dir=x", "hydra", "remove it"),
+        ("+hydra={}", "hydra", "remove it"),
+        ("hydra/launcher=basic", "hydra/launcher=basic", "no setting of Hydra"),
         ("stages.short.slicing.align=paragraph", "stages.short.slicing.align", "not available in this version"),
     ],
 )  # fmt: skip
@@ -256,6 +264,18 @@ def test_G07_an_override_without_effect_is_an_error(base, override, where, fix):
     found = {problem.where: problem for problem in problems("base.yaml", [override])}
     assert where in found, found
     assert fix in found[where].fix
+
+
+def test_settings_of_hydra_in_a_recipe_are_refused(in_tmp):
+    written(in_tmp / "r.yaml", BASE + "hydra: {run: {dir: x}}\n")
+    [problem] = problems("r.yaml")
+    assert (problem.where, problem.fix[:9]) == ("hydra", "remove it")
+
+
+@pytest.mark.parametrize("stem", ["-x", ".hidden", "n" * 240, "é" * 120, "..."])
+def test_a_recipe_without_a_name_is_called_after_its_file_as_a_folder_may_be(in_tmp, stem):
+    written(in_tmp / f"{stem}.yaml", BASE)
+    assert is_plain_name(load_recipe(in_tmp / f"{stem}.yaml").name)
 
 
 def test_G07_faults_of_overrides_and_of_the_recipe_are_told_together(base):
