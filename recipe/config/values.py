@@ -58,7 +58,7 @@ def _amount(
 def _amount_fix(error: str, span: str, like: str) -> str:
     if error.startswith("not in"):
         return f"use {span}"
-    return error if "; write " in error else f"{error}; write it like {like}"
+    return error if "? write " in error else f"{error}; write it like {like}"
 
 
 def _full_width_fix(given: object, read: Callable[[object], object]) -> str | None:

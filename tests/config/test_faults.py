@@ -66,6 +66,7 @@ FAULTS = [
     ({QUOTAS: {"web": "1e-300", "code": "rest"}}, f"{QUOTAS}.web", "percent text", "percent sign"),
     ({"groups.g": {"pools": ["web"], "within": {"temperature": "1e-300"}}}, "groups.g.within.temperature", "0..1", "digits"),
     ({"stages.long": {"tokens": 4096, "context": 512, "quotas": {"web": "100%"}}}, "stages.long.batch", "one of sequences, tokens, ramp", "{sequences: 512}"),
+    ({"stages.short.context": "256KB"}, "stages.short.context", "whole number", "write 256k"),
     # what no memory holds
     ({"stages.short.context": "1e12"}, "stages.short.context", "1..16777216", "allocated whole"),
     ({"stages.short.batch": {"sequences": "1B"}}, "stages.short.batch", "at most 137438953472", "8 bytes"),
