@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from recipe.cli.found import prepare_missing
-from recipe.cli.names import check_name
 from recipe.cli.options import add_json, add_recipe_words, split_words
 from recipe.cli.output import confirm, print_json, print_tables, progress, say
 from recipe.config import Recipe, expand_sweep, load_recipe, sweep_labels
@@ -22,6 +21,7 @@ from recipe.mixing.plan import make_plan
 from recipe.report.figures import amount, byte_size
 from recipe.report.spent import spent_tables, spent_to_plain
 from recipe.run.files import SEQUENCES
+from recipe.run.folder import check_name
 from recipe.run.ledger import read_tail, surviving
 from recipe.run.run import Run
 from recipe.run.start import resume_or_start
@@ -86,6 +86,7 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
         name = recipe.name if args.name is None else args.name
         check_name(name, "name" if args.name is None else "--name")
         folder = args.runs_dir / "-".join(filter(None, (name, label)))
+        check_name(folder.name, "--name" if label == "" else "--name, with what the sweep adds")
         jobs.append(Job(source=source, recipe=recipe, folder=folder))
     folders = [job.folder for job in jobs]
     assert len(set(folders)) == len(folders), f"two runs of a sweep in one folder: {folders}"
