@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recipe.config import Recipe, difference, fingerprint
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.snapshot import Snapshot
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import hash_of
 from recipe.run.checkpoint import Standing, Writer, check_nothing_lost, read_from_beginning
@@ -147,6 +148,12 @@ def _check_recorded(folder: RunFolder, state: State) -> None:
         )
 
 
+def _accepted(folder: RunFolder, readable_from: int, step: int) -> Snapshot | None:
+    """Where data was last accepted, as its row has it: steps from there on can be served again."""
+    rows = data_rows(folder.ledger, None, step) if readable_from else []
+    return snapshot_of(rows[0]) if rows and rows[0].end_step == readable_from else None
+
+
 def open_place(
     folder: RunFolder, place: Place, paths: Mapping[str, Path], *, accept_data_change: bool = False
 ) -> Run:
@@ -168,7 +175,9 @@ def open_place(
         snapshot, {k for k, name in enumerate(state.recipe.pools) if name in differing}
     )
     readable_from = snapshot.step if differing else state.readable_from
-    stream = RunStream(state.recipe, pools, opened, floor=snapshot.step if readable_from else 0)
+    accepted = None if differing else _accepted(folder, readable_from, snapshot.step)
+    places = [opened] if accepted is None else [accepted, opened]
+    stream = RunStream(state.recipe, pools, places, floor=places[0].step if readable_from else 0)
     marks = {name: pool.fingerprint for name, pool in pools.items()}
     identity = hash_of([fingerprint(state.recipe), marks, readable_from])
     stream.attach(Hints(folder, identity), folder.ledger)

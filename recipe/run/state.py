@@ -116,7 +116,7 @@ def stream_from(state: bytes | str | Path, pools_root: str | Path | None = None)
     fix = "put the data back that the run was served from"
     refuse_changed(changed(place.holdings, pools), fix=fix)
     floor = place.snapshot.step if place.readable_from else 0
-    return RunStream(place.recipe, pools, place.snapshot, floor=floor)
+    return RunStream(place.recipe, pools, [place.snapshot], floor=floor)
 
 
 def step_of(state: bytes) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from recipe.config import Recipe
@@ -19,11 +19,11 @@ class RunStream(Stream):
     """The stream of a run from the step it was opened at; any other step is served too."""
 
     def __init__(
-        self, recipe: Recipe, pools: Mapping[str, Pool], opened: Snapshot, *, floor: int = 0
+        self, recipe: Recipe, pools: Mapping[str, Pool], places: Sequence[Snapshot], *, floor: int = 0
     ) -> None:
-        """Steps before ``floor`` were served from data that is no longer there."""
-        super().__init__(recipe, pools, [opened])
-        self.step = opened.step
+        """Opened at the last of the places known; steps before ``floor`` were served from other data."""
+        super().__init__(recipe, pools, places)
+        self.step = places[-1].step
         """First step not consumed when the stream was opened."""
         self._floor = floor
         self._hints: Hints | None = None

@@ -241,3 +241,17 @@ def test_a_step_below_0_is_no_step_whatever_the_data(path: Path, accept: bool):
         if accept:
             with pytest.raises(RecipeError, match="before new data was accepted"):
                 stream.batch(0)
+
+
+def test_steps_served_from_accepted_data_are_the_same_when_the_run_is_opened_again(path: Path):
+    with recipe.open_run(path, accept_data_change=True) as run:
+        first = {step: batch for step, batch in run.stream().batches()}
+        run.checkpoint(9)
+        run.checkpoint(run.num_steps)
+    for step in (9, None):
+        with recipe.open_run(path, step=step) as again:
+            for at in (6, 7, 12, run.num_steps - 1):
+                batch = again.stream().batch(at)
+                assert all((batch[name] == first[at][name]).all() for name in batch)
+            with pytest.raises(RecipeError, match="step 5"):
+                again.stream().batch(5)
