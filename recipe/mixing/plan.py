@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -47,16 +47,18 @@ def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = Tr
             name: replace(stage, packing=_packing(settled, name, yields[name], stage))
             for name, stage in stages.items()
         }
-    end = None
+    end, walked = None, []
     if exact:
         walked = walk_stages(settled, curriculum, opened)
         end = walked[-1][1]
         unreached = [(end, end)] * (len(stages) - len(walked))
         stages = {
-            name: _walked(stage, states, yields[name])
+            name: _walked(stage, states, opened)
             for (name, stage), states in zip(stages.items(), [*walked, *unreached], strict=True)
         }
     pools = {name: _pool(settled, name, stages, opened) for name in settled.pools}
+    if exact:
+        pools = {name: _seen_dry(pool, k, walked) for k, (name, pool) in enumerate(pools.items())}
     if end is not None:
         run_out, warnings = needs_exact(settled, pools, end)
     else:
@@ -140,22 +142,22 @@ def _counted_total(
     return Fraction(layout.positions, layout.context) / per_token
 
 
-def _walked(stage: StagePlan, states: tuple[Snapshot, Snapshot], yields: Yields) -> StagePlan:
+def _walked(stage: StagePlan, states: tuple[Snapshot, Snapshot], opened: Mapping[str, Pool]) -> StagePlan:
     """The stage with what a walk from its first step to its end really drew in place of the estimates."""
     pools = {}
     for (name, planned), before, after in zip(
         stage.pools.items(), states[0].pools, states[1].pools, strict=True
     ):
-        spent = Fraction(after.spent - before.spent)
-        counted = yields[name][0].counted if name in yields else Fraction(0)
         reasons = {reason: n - before.dropped.get(reason, 0) for reason, n in after.dropped.items()}
+        body, overlap = after.body - before.body, after.overlap - before.overlap
+        read = body - overlap + sum(reasons.values())
         pools[name] = replace(
             planned,
-            need=spent,
+            need=Fraction(after.spent - before.spent),
             sequences=after.sequences - before.sequences,
-            epochs=spent / counted if counted else Fraction(0),
-            body=after.body - before.body,
-            overlap=after.overlap - before.overlap,
+            epochs=Fraction(read, opened[name].stock) if opened[name].stock else Fraction(0),
+            body=body,
+            overlap=overlap,
             special=after.special - before.special,
             padding=after.padding - before.padding,
             dropped={reason: n for reason, n in reasons.items() if n},
@@ -201,3 +203,12 @@ def _pool(recipe: Recipe, name: str, stages: Mapping[str, StagePlan], opened: Ma
         max_epochs=allowed,
         exhausted_at=exhausted_at,
     )
+
+
+def _seen_dry(pool: PoolPlan, index: int, walked: Sequence[tuple[Snapshot, Snapshot]]) -> PoolPlan:
+    """The pool with the end of the first stage in which a walk saw it leave, or the run end at its turn."""
+    for _, after in walked:
+        done = after.pools[index].cursor.epoch >= pool.max_epochs
+        if done and (index in after.left or after.ended):
+            return replace(pool, exhausted_at=after.positions)
+    return pool

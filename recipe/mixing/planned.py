@@ -69,7 +69,10 @@ class PoolPlan:
     epochs: Fraction
     max_epochs: int
     exhausted_at: int | None
-    """Position of the run at which its last allowed reading ends, if the run goes on after it."""
+    """Position of the run at which its last allowed reading ends, if the run goes on after it.
+
+    Walked exactly: the end of the stage in which the pool left, or of the run that it ended.
+    """
 
     @property
     def gap(self) -> int | None:
@@ -132,6 +135,7 @@ def _stage_to_plain(stage: StagePlan) -> dict[str, Any]:
             name: {
                 "share": str(pool.share),
                 "tokens": pool.tokens,
+                "need": round(pool.need),
                 "epochs": float(pool.epochs),
                 "sequences": pool.sequences,
                 "overlap": pool.overlap,

@@ -186,7 +186,7 @@ def read_card(path: Path) -> Card:
     try:
         plain = json.loads(file.read_bytes())
         stated, written = plain.pop("format"), plain.pop("hash")
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise _damaged(file, f"unreadable ({error})", "a JSON card with its format and hash") from error
     if stated != CARD_FORMAT:
         raise RecipeError.single(

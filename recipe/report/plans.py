@@ -40,6 +40,7 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
             percent(Fraction(row["share"])),
             f"{allotment[pool]:,}",
             amount(row["tokens"]),
+            amount(row["need"]),
             f"{row['sequences']:,}",
             readings(row["epochs"]),
             *(["–"] * 3 if pool in stock_only else _handling(row, stage["context"])),
@@ -48,7 +49,7 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
         if Fraction(row["share"]) > 0
     ]
     rows += [
-        (f"[{group}]", percent(Fraction(share)), *[""] * 7)
+        (f"[{group}]", percent(Fraction(share)), *[""] * 8)
         for group, share in stage["groups"].items()
         if Fraction(share) > 0
     ]
@@ -57,6 +58,7 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
         "share",
         "of a chunk",
         "tokens",
+        "need",
         "sequences",
         "epochs",
         "overlap",
@@ -73,6 +75,7 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
             "",
             f"{sum(allotment.values()):,}",
             amount(sum(row["tokens"] for row in stage["pools"].values())),
+            amount(sum(row["need"] for row in stage["pools"].values())),
             *[""] * 5,
         ),
         caption=f"planned from stock alone, as full sequences: {', '.join(stock_only)}" if stock_only else "",
