@@ -93,6 +93,10 @@ def list_sources(
     problems: list[Problem] = []
     found: list[tuple[Path, Path | None]] = []
     for source in sources:
+        if source == "":
+            fix = "an empty shell variable? name the file or folder; . is the folder you are in"
+            problems.append(Problem("sources", "''", "a file or a folder", fix))
+            continue
         found.extend(_files_of(Path(source), options, leave_out, problems))
     if not sources:
         problems.append(Problem("sources", "(none)", "a file or a folder", "name what is to be read"))

@@ -238,3 +238,11 @@ def test_a_signature_at_the_beginning_is_no_text(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + lines("a"))
     (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfb")
     assert [document.text for document in read_documents([tmp_path])] == ["a", "b"]
+
+
+def test_an_empty_name_is_no_source(tmp_path, monkeypatch):
+    """An unset shell variable does not read the folder one happens to be in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "z.txt").write_text("text")
+    with pytest.raises(RecipeError, match="an empty shell variable"):
+        list_sources([""], ReadOptions())
