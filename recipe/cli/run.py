@@ -35,6 +35,7 @@ class Job:
     """One run to be: its recipe, its folder, and the words that ask for it."""
 
     source: str
+    overrides: tuple[str, ...]
     recipe: Recipe
     folder: Path
 
@@ -87,7 +88,7 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
         check_name(name, "name" if args.name is None else "--name")
         folder = args.runs_dir / "-".join(filter(None, (name, label)))
         check_name(folder.name, "--name" if label == "" else "--name, with what the sweep adds")
-        jobs.append(Job(source=source, recipe=recipe, folder=folder))
+        jobs.append(Job(source=source, overrides=tuple(words), recipe=recipe, folder=folder))
     folders = [job.folder for job in jobs]
     assert len(set(folders)) == len(folders), f"two runs of a sweep in one folder: {folders}"
     return jobs
@@ -216,12 +217,14 @@ def _closing_words(run: Run, job: Job, first: int) -> str:
     """What lies where now, and what to try next."""
     folder = shlex.quote(str(run.path))
     seed = job.recipe.seed + 1
-    words = shlex.join([job.source, f"seed={seed}", "--name", f"{job.folder.name}-{seed}"])
+    others = [word for word in job.overrides if not word.startswith("seed=")]
+    words = shlex.join([job.source, *others, f"seed={seed}", "--name", f"{job.folder.name}-{seed}"])
+    plan = shlex.join([job.source, *job.overrides, "--exact"])
     again = "" if first == 0 else f" (this time from step {first:,})"
     commands = (
         (f"recipe audit {folder}", "recompute every number above, with code of its own"),
         (f"recipe status {folder}", "where the run stands"),
-        (f"recipe plan {shlex.quote(job.source)}", "the same numbers before the first step"),
+        (f"recipe plan {plan}", "the same numbers before the first step"),
         (f"recipe run {words}", "another seed, in its own folder"),
         ("recipe new --help", "a recipe for pools of your own"),
     )
