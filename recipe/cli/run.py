@@ -17,7 +17,7 @@ from recipe.errors import RecipeError
 from recipe.integrations.holding import Holding, inspect
 from recipe.integrations.job import expected_bytes, only_writer, repair, write_run
 from recipe.integrations.parquet import steps_of
-from recipe.mixing.plan import make_plan
+from recipe.mixing.plan import Plan
 from recipe.report.figures import amount, byte_size
 from recipe.report.spent import spent_tables, spent_to_plain
 from recipe.run.files import SEQUENCES
@@ -96,11 +96,13 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
 
 def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     prepare_missing(job.recipe, job.source, quiet=args.json)
-    if not job.folder.exists():
-        for warning in make_plan(job.recipe, compare_packing=False).warnings:
-            say(f"warning: {warning}", quiet=args.json)
     accept = args.accept_data_change
-    with resume_or_start(job.recipe, job.folder, accept_data_change=accept) as run:
+
+    def warn(plan: Plan) -> None:
+        for warning in plan.warnings:
+            say(f"warning: {warning}", quiet=args.json)
+
+    with resume_or_start(job.recipe, job.folder, accept_data_change=accept, on_plan=warn) as run:
         _say_where(run, quiet=args.json)
         holding = inspect(run.path, run.step, hash_all=args.check)
         if run.complete and holding.is_whole:

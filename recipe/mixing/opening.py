@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from recipe.config import Recipe, settle
 from recipe.errors import Problem, RecipeError
 from recipe.pools import Pool, open_pool
 
 
-def open_pools(recipe: Recipe) -> dict[str, Pool]:
+def open_pools(recipe: Recipe, paths: Mapping[str, Path] | None = None) -> dict[str, Pool]:
     """Open every pool of a recipe that has a folder.
+
+    Args:
+        recipe: whose pools.
+        paths: where every pool is now; default: where the recipe says, pools with only a stock left out.
 
     Raises:
         RecipeError: with the problems of all pools that cannot be opened.
     """
+    if paths is None:
+        paths = {name: recipe.pool_path(name) for name, pool in recipe.pools.items() if pool.path is not None}
     opened: dict[str, Pool] = {}
     problems: list[Problem] = []
-    for name, config in recipe.pools.items():
-        if config.path is None:
-            continue
+    for name, path in paths.items():
+        config = recipe.pools[name]
         try:
-            opened[name] = open_pool(recipe.pool_path(name), name, eos=config.eos, bos=config.bos)
+            opened[name] = open_pool(path, name, eos=config.eos, bos=config.bos)
         except RecipeError as error:
             problems += [replace(p, where=f"pools.{name}: {p.where}") for p in error.problems]
     if problems:
+        close_pools(opened.values())
         raise RecipeError(recipe.name, problems)
     return opened
+
+
+def close_pools(pools: Iterable[Pool]) -> None:
+    """Let go of what they mapped."""
+    for pool in pools:
+        pool.close()
 
 
 def settle_with(recipe: Recipe, opened: Mapping[str, Pool]) -> Recipe:
@@ -39,25 +52,23 @@ def settle_with(recipe: Recipe, opened: Mapping[str, Pool]) -> Recipe:
     return settle(recipe, stock, units)
 
 
-def pool_problems(recipe: Recipe, opened: Mapping[str, Pool]) -> list[Problem]:
-    """Token ids the model has no row for, and tokenizers that do not go together."""
+def pool_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> list[Problem]:
+    """What forbids to train on these pools together: tokenizers that differ, ids the model has no row for."""
     problems: list[Problem] = []
+    made_by = {name: pool.card.tokenizer for name, pool in pools.items() if pool.card.tokenizer is not None}
+    if len(set(made_by.values())) > 1:
+        first = next(iter(made_by))
+        problems += [
+            Problem(
+                f"pools.{name}",
+                f"tokenizer {tokenizer}",
+                f"tokenizer {made_by[first]}, as pool {first}",
+                "prepare all pools with one tokenizer: ids of different tokenizers never mix",
+            )
+            for name, tokenizer in made_by.items()
+            if tokenizer != made_by[first]
+        ]
     limit = recipe.model.vocab_size if recipe.model is not None else None
     if limit is not None:
-        for pool in opened.values():
-            problems += pool.check_ids(limit)
-    by_tokenizer: dict[str, list[str]] = {}
-    for name, pool in opened.items():
-        if pool.card.tokenizer is not None:
-            by_tokenizer.setdefault(pool.card.tokenizer, []).append(name)
-    if len(by_tokenizer) > 1:
-        listed = "; ".join(f"{key[:12]}: {', '.join(names)}" for key, names in by_tokenizer.items())
-        problems.append(
-            Problem(
-                "pools",
-                f"{len(by_tokenizer)} tokenizers ({listed})",
-                "pools made by one tokenizer",
-                "prepare the pools again with one tokenizer",
-            )
-        )
+        problems += [problem for pool in pools.values() for problem in pool.check_ids(limit)]
     return problems

@@ -70,10 +70,6 @@ class Reading:
         """Readings of the pool completed."""
         return self._cursor.epoch
 
-    def at_end(self, epochs: int) -> bool:
-        """Whether ``epochs`` readings are complete, so that the next block would open one more."""
-        return self._after_block().epoch >= epochs
-
     def _after_block(self) -> Cursor:
         """The cursor, moved past the open block when all of it is served."""
         cursor = self._cursor

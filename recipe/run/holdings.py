@@ -6,13 +6,13 @@ moved, and be looked for below another ``pools_root``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
-from recipe.pools import Pool, open_pool
+from recipe.pools import Pool
 from recipe.run.canonical import Plain
 
 
@@ -79,55 +79,6 @@ def known_paths(recipe: Recipe, holdings: Holdings, pools_root: Path | None) -> 
     root = pools_root.absolute()
     paths = {name: Path(pool.path or name) for name, pool in recipe.pools.items()}
     return {name: root / (path.name if path.is_absolute() else path) for name, path in paths.items()}
-
-
-def open_pools(recipe: Recipe, paths: Mapping[str, Path]) -> dict[str, Pool]:
-    """Every pool of the recipe, opened at its path.
-
-    Raises:
-        RecipeError: with the problems of all pools.
-    """
-    pools: dict[str, Pool] = {}
-    problems: list[Problem] = []
-    for name, pool in recipe.pools.items():
-        try:
-            pools[name] = open_pool(paths[name], name, eos=pool.eos, bos=pool.bos)
-        except RecipeError as error:
-            problems.extend(
-                replace(problem, where=f"pools.{name}: {problem.where}") for problem in error.problems
-            )
-    if problems:
-        close_pools(pools.values())
-        raise RecipeError("pools that cannot be opened", problems)
-    return pools
-
-
-def close_pools(pools: Iterable[Pool]) -> None:
-    """Let go of what they mapped."""
-    for pool in pools:
-        pool.close()
-
-
-def check_pools(recipe: Recipe, pools: Mapping[str, Pool]) -> list[Problem]:
-    """What forbids to train on these pools together: tokenizers that differ, ids the model has no row for."""
-    problems = []
-    made_by = {name: pool.card.tokenizer for name, pool in pools.items() if pool.card.tokenizer is not None}
-    if len(set(made_by.values())) > 1:
-        first = next(iter(made_by))
-        problems += [
-            Problem(
-                f"pools.{name}",
-                f"tokenizer {tokenizer}",
-                f"tokenizer {made_by[first]}, as pool {first}",
-                "prepare all pools with one tokenizer: ids of different tokenizers never mix",
-            )
-            for name, tokenizer in made_by.items()
-            if tokenizer != made_by[first]
-        ]
-    limit = recipe.model.vocab_size if recipe.model is not None else None
-    if limit is not None:
-        problems += [problem for pool in pools.values() for problem in pool.check_ids(limit)]
-    return problems
 
 
 def changed(holdings: Holdings, pools: Mapping[str, Pool]) -> dict[str, tuple[str, str]]:

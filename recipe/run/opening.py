@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recipe.config import Recipe, difference, fingerprint
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.opening import close_pools, open_pools, pool_problems
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import hash_of
@@ -19,10 +20,7 @@ from recipe.run.hints import Hints
 from recipe.run.holdings import (
     Holding,
     changed,
-    check_pools,
-    close_pools,
     known_paths,
-    open_pools,
     refuse_changed,
 )
 from recipe.run.ledger import Row, check_chain, row_at, rows_backwards
@@ -163,7 +161,7 @@ def open_place(
     differing = changed(state.holdings, pools)
     try:
         if differing and accept_data_change and not place.from_state:
-            if problems := check_pools(state.recipe, pools):
+            if problems := pool_problems(state.recipe, pools):
                 raise RecipeError("pools that do not go together", problems)
         else:
             refuse_changed(differing, fix=NEW_DATA)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from recipe.config import Recipe, fingerprint
 from recipe.errors import RecipeError
-from recipe.mixing.plan import make_plan
+from recipe.mixing.opening import close_pools
+from recipe.mixing.plan import Plan, make_plan
 from recipe.mixing.snapshot import SNAPSHOT_FORMAT, start_of
 from recipe.pools import Pool
 from recipe.run import folder as folders
 from recipe.run import ledger, manifest, state, writes
 from recipe.run.canonical import Plain
 from recipe.run.folder import FOLDERS, RecipeVersion, RunFolder, read_version
-from recipe.run.holdings import Holding, close_pools, declared_paths
+from recipe.run.holdings import Holding, declared_paths
 from recipe.run.opening import find_place, open_place, open_run, other_recipe
 from recipe.run.run import Run
 from recipe.run.statement import software
 
 
-def start_run(recipe: Recipe, path: str | Path) -> Run:
+def start_run(
+    recipe: Recipe, path: str | Path, *, on_plan: Callable[[Plan], None] = lambda plan: None
+) -> Run:
     """Start a run in a new folder and open it at step 0.
 
     What is stored is the recipe settled with the stocks of its pools: a number everywhere.
@@ -28,6 +32,8 @@ def start_run(recipe: Recipe, path: str | Path) -> Run:
     Args:
         recipe: as loaded.
         path: of the run's folder; its last component is the run's name. Nothing may be there yet.
+        on_plan: called with the plan that the run is held to, once nothing stands against it; it has
+            the warnings.
 
     Raises:
         RecipeError: no plain name; a run is there already; a pool is missing or has only a stock;
@@ -41,6 +47,7 @@ def start_run(recipe: Recipe, path: str | Path) -> Run:
     pools = {name: plan.opened[name] for name in recipe.pools}
     try:
         plan.check()
+        on_plan(plan)
         files = _first_files(folder.name, recipe, plan.recipe, pools)
     finally:
         close_pools(pools.values())
@@ -50,13 +57,20 @@ def start_run(recipe: Recipe, path: str | Path) -> Run:
     return open_run(folder.path)
 
 
-def resume_or_start(recipe: Recipe, path: str | Path, *, accept_data_change: bool = False) -> Run:
+def resume_or_start(
+    recipe: Recipe,
+    path: str | Path,
+    *,
+    accept_data_change: bool = False,
+    on_plan: Callable[[Plan], None] = lambda plan: None,
+) -> Run:
     """Go on with the run at ``path`` at its last checkpoint, or start it.
 
     Args:
         recipe: as loaded; the one the run was started with.
         path: of the run's folder.
         accept_data_change: as for :func:`open_run`.
+        on_plan: as for :func:`start_run`.
 
     Raises:
         RecipeError: the run was started with another recipe (the difference is shown), or as
@@ -64,7 +78,7 @@ def resume_or_start(recipe: Recipe, path: str | Path, *, accept_data_change: boo
     """
     folder = RunFolder(Path(path))
     if not folder.ledger.is_file() and not folder.identity.is_file():
-        return start_run(recipe, path)
+        return start_run(recipe, path, on_plan=on_plan)
     folder.check()
     place = find_place(folder)
     stored = read_version(folder, place.state.version, place.version_hash)

@@ -16,9 +16,10 @@ import zstandard
 
 from recipe.config import Recipe, recipe_from_plain, recipe_to_plain
 from recipe.errors import RecipeError
+from recipe.mixing.opening import open_pools
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.canonical import Plain, digest
-from recipe.run.holdings import Holding, Holdings, changed, known_paths, open_pools, refuse_changed
+from recipe.run.holdings import Holding, Holdings, changed, known_paths, refuse_changed
 from recipe.run.manifest import read_manifest
 from recipe.run.stream import RunStream
 
