@@ -3,12 +3,14 @@
 from recipe.config.building import recipe_from_plain, recipe_to_plain
 from recipe.config.group import GroupConfig, Within
 from recipe.config.identity import difference, fingerprint
+from recipe.config.legs import Leg
 from recipe.config.loading import load_recipe
 from recipe.config.model import (
     Batch,
     ModelConfig,
     Packing,
     PoolConfig,
+    QuotaRamp,
     SinkConfig,
     Slicing,
     SlicingConfig,
@@ -25,9 +27,11 @@ from recipe.config.strict_yaml import parse_yaml, read_yaml
 __all__ = [
     "Batch",
     "GroupConfig",
+    "Leg",
     "ModelConfig",
     "Packing",
     "PoolConfig",
+    "QuotaRamp",
     "Recipe",
     "Rule",
     "SinkConfig",

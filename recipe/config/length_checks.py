@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from recipe.config.partial import Faulty, UnsoundError, given_of, run_checks
+from recipe.config.partial import Faulty, UnsoundError, given_of, is_given, run_checks
 from recipe.config.problems import Fault
 from recipe.config.spans import Span, stage_span
 from recipe.config.stage import LENGTHS, Stage
@@ -18,7 +18,9 @@ def length_faults(stages: Mapping[str, Stage], *, in_order: bool) -> Iterator[Fa
     the run.
     """
     start = 0 if in_order else None
-    for name, stage in stages.items():
+    for number, (name, stage) in enumerate(stages.items()):
+        if number == 0 and in_order:
+            yield from (fault.below(("stages", name)) for fault in run_checks([_ramps_from_something], stage))
         for fault in run_checks(_LENGTH_CHECKS, stage, start):
             yield fault.below(("stages", name))
         start = _stop(stage, start)
@@ -80,4 +82,23 @@ def _stated(stage: Stage, start: int | None) -> int:
     return _span(stage, start).stated
 
 
-_LENGTH_CHECKS = (_ends_after_its_start, _chunk_holds_a_batch, _quotas_sum_to_length)
+def _ramps_from_something(stage: Stage) -> Iterator[Fault]:
+    """The first stage has none before it whose shares it could go over from."""
+    if is_given(stage, "quota_ramp"):
+        expected, fix = (
+            "a stage after the first",
+            "remove it here: a ramp starts from the shares of the stage before",
+        )
+        yield Fault(("quota_ramp",), "a ramp in the first stage", expected, fix)
+
+
+def _ramp_fits(stage: Stage, start: int | None) -> Iterator[Fault]:
+    if stage.quota_ramp is None:
+        return
+    over, stated = stage.quota_ramp.over, _stated(stage, start)
+    if 1 <= stated < over:
+        fix = f"lower it to at most {stated}, or make the stage longer"
+        yield Fault(("quota_ramp", "over"), over, f"1..{stated} (the length of the stage)", fix)
+
+
+_LENGTH_CHECKS = (_ends_after_its_start, _chunk_holds_a_batch, _quotas_sum_to_length, _ramp_fits)

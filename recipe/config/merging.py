@@ -12,6 +12,9 @@ from recipe.config.stage import BATCHES, LENGTHS, SHARES
 STAGE_ALTERNATIVES: Mapping[Place, Sequence[Sequence[str]]] = {(): (LENGTHS, SHARES), ("batch",): (BATCHES,)}
 """Keys of a stage that replace each other whole, by the mapping they stand in."""
 
+NOT_INHERITED = ("quota_ramp",)
+"""Keys that belong to one stage: neither ``every_stage`` nor ``like`` hands them on."""
+
 _SHORTHANDS = {("packing",): "method"}
 
 
@@ -37,32 +40,39 @@ def merge_stages(data: Mapping[str, Any]) -> WrittenStages:
     if not isinstance(stages, Mapping):
         return WrittenStages({} if stages is None else stages)
     result = WrittenStages({})
-    if every is not None and not isinstance(every, Mapping):
-        result.faults.append(
-            Fault(("every_stage",), every, "a mapping of keys of a stage", "write {context: 4096}")
-        )
-        every = None
-    for key in ("like", "name"):
-        if isinstance(every, Mapping) and key in every:
-            result.faults.append(
-                Fault(("every_stage", key), every[key], "a key that all stages share", f"remove {key}")
-            )
+    result.faults += _faults_of_every(every)
+    every = every if isinstance(every, Mapping) else None
     for name in _ordered(stages, data.get("curriculum"), result):
         chain = _chain(name, stages, result)
         merged: dict[str, Any] = {}
         if isinstance(every, Mapping):
             _merge(
                 merged,
-                _without(every, "like", "name"),
+                _without(every, "like", "name", *NOT_INHERITED),
                 _Writer(result.origins, ("stages", name), ("every_stage",)),
             )
         for ancestor in chain:
             own = stages[ancestor]
             if isinstance(own, Mapping):
                 writer = _Writer(result.origins, ("stages", name), ("stages", ancestor))
-                _merge(merged, _without(own, "like"), writer)
+                _merge(merged, _without(own, "like", *(NOT_INHERITED if ancestor != name else ())), writer)
         result.stages[name] = merged if isinstance(stages[name], Mapping) else stages[name]
     return result
+
+
+def _faults_of_every(every: Any) -> list[Fault]:
+    """Faults of what all stages share."""
+    if every is None:
+        return []
+    if not isinstance(every, Mapping):
+        return [Fault(("every_stage",), every, "a mapping of keys of a stage", "write {context: 4096}")]
+    fixes = {"like": "remove like", "name": "remove name"}
+    fixes |= {key: f"move it to the stages that have a {key}" for key in NOT_INHERITED}
+    return [
+        Fault(("every_stage", key), every[key], "a key that all stages share", fix)
+        for key, fix in fixes.items()
+        if key in every
+    ]
 
 
 def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:

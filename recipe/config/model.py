@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from recipe.config.partial import Model, overlay
 from recipe.config.problems import problem
-from recipe.config.values import Amount, Count, Ramp
+from recipe.config.values import Amount, Count, Ramp, RampSteps
 
 Exhaustion = Literal["repeat", "stop", "redistribute"]
 Tail = Literal["keep", "backfill", "drop", "pad"]
@@ -142,6 +142,16 @@ class Batch(Model):
                 fix=f"write {{sequences: {given}}} or {{tokens: {given}}}",
             )
         return given
+
+
+class QuotaRamp(Model):
+    """Shares that go over, in equal steps, from those the stage before ended with to the stage's own."""
+
+    over: Count
+    """Positions of the stage until its own shares hold; at most its length."""
+    steps: RampSteps
+    """Stretches of constant shares on the way, each as long as the others: step j of n, from 0, has
+    from + (to - from) * (2j + 1) / 2n."""
 
 
 class PoolConfig(Model):

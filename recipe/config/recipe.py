@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from recipe.config.group import GroupConfig
+from recipe.config.legs import Leg, ramp_legs
 from recipe.config.model import (
     Attention,
     Counted,
@@ -91,6 +92,8 @@ class Recipe(Model):
     def shares(self, stage_name: str) -> dict[str, Fraction]:
         """The exact share of every pool in a stage, in the order of the pools; they sum to one.
 
+        A stage with a `quota_ramp` has them from its last leg on (see `legs`).
+
         Raises:
             ValueError: the stage names a group whose shares depend on the stocks (see `settle`).
         """
@@ -107,6 +110,19 @@ class Recipe(Model):
             for member, share in within.items():
                 shares[member] += part * share
         return shares
+
+    def legs(self, stage_name: str) -> tuple[Leg, ...]:
+        """The stretches of constant shares in a stage, in order; without a ramp it is one.
+
+        Raises:
+            ValueError: as `shares`, of this stage or of the one before.
+        """
+        shares, ramp = self.shares(stage_name), self.stages[stage_name].quota_ramp
+        if ramp is None:
+            return (Leg(Fraction(0), shares),)
+        names = list(self.stages)
+        before = self.shares(names[names.index(stage_name) - 1])
+        return ramp_legs(ramp, before, shares)
 
     def rule(self, stage_name: str, pool_name: str) -> Rule:
         """How a pool is sliced and packed in a stage: the pool's own slicing over the stage's."""

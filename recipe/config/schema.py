@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from recipe.config.merging import NOT_INHERITED
 from recipe.config.model import Method
 from recipe.config.recipe import Recipe
 
@@ -25,7 +26,8 @@ def recipe_schema() -> dict[str, Any]:
     }
     packing = stage["properties"]["packing"]
     packing["anyOf"] = [{"$ref": packing.pop("$ref")}, {"enum": list(get_args(Method)), "type": "string"}]
-    every = {key: value for key, value in stage["properties"].items() if key != "like"}
+    own = ("like", *NOT_INHERITED)
+    every = {key: value for key, value in stage["properties"].items() if key not in own}
     schema["$defs"]["EveryStage"] = {
         "type": "object",
         "description": "Values that every stage starts from.",

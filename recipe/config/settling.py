@@ -9,6 +9,7 @@ from recipe.config.group import GroupConfig, Within
 from recipe.config.model import PoolConfig
 from recipe.config.recipe import Recipe
 from recipe.config.spans import default_chunk
+from recipe.config.stage import Stage
 from recipe.errors import Problem, RecipeError
 from recipe.maths.shares import even, natural, temperature, to_grain, unimax
 
@@ -103,13 +104,21 @@ def _shares(recipe: Recipe, name: str, stock: Mapping[str, int]) -> dict[str, Fr
 
 def group_budget(recipe: Recipe, name: str) -> int:
     """Tokens that the whole run asks of a group by its own name, as if nothing were padded."""
-    spans = recipe.spans
-    budget = sum(
-        (
-            stage.parts[name] * spans[stage.name].stated
-            for stage in recipe.stages.values()
-            if name in stage.parts
-        ),
-        Fraction(0),
-    )
+    spans, stages = recipe.spans, list(recipe.stages.values())
+    budget = Fraction(0)
+    for before, stage in zip([None, *stages], stages, strict=False):
+        if name not in stage.parts:
+            continue
+        budget += stage.parts[name] * spans[stage.name].stated
+        if stage.quota_ramp is not None and before is not None:
+            change = stage.parts[name] - _stated_part(recipe, before, name)
+            budget -= change * stage.quota_ramp.over / 2
     return round(budget)
+
+
+def _stated_part(recipe: Recipe, stage: Stage, group: str) -> Fraction:
+    """A group's part of a stage, which may name its pools apart."""
+    parts = stage.parts
+    return parts.get(group) or sum(
+        (parts.get(pool, Fraction(0)) for pool in recipe.groups[group].pools), Fraction(0)
+    )

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from recipe.config.model import Batch, Packing, Slicing, SlicingConfig
+from recipe.config.model import Batch, Packing, QuotaRamp, Slicing, SlicingConfig
 from recipe.config.partial import Model
 from recipe.config.values import Context, Count, Quotas, TokenQuotas, Weights
 from recipe.maths.amounts import parse_amount
@@ -44,6 +44,13 @@ class Stage(Model):
     """Numbers by pool or group; the share is the number over their sum."""
     quotas_tokens: TokenQuotas | None = None
     """Token amounts by pool or group; their sum is the length of the stage."""
+    quota_ramp: QuotaRamp | None = Field(
+        default=None,
+        json_schema_extra={
+            "description": "Goes over to the stage's shares from those of the stage before, in equal steps; "
+            "belongs to this stage alone (`like` does not take it)."
+        },
+    )
 
     @property
     def slicing(self) -> Slicing:

@@ -26,6 +26,8 @@ LONGEST_CONTEXT = 2**24
 """Positions: longer than any model's position table; rows are allocated whole."""
 LARGEST_TERM = 10**30
 """Of a weight as a ratio: what is larger could not be written into a recipe and read again."""
+MOST_RAMP_STEPS = 10_000
+"""Of a quota ramp: each has shares of its own, held and written out."""
 LONGEST_PERCENT = 60
 """Characters of a share: what is longer could not be written into a recipe and read again."""
 WEIGHT_PATTERN = r"^\s*([0-9_]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|[0-9]+/[0-9]+)\s*$"
@@ -277,6 +279,13 @@ Ramp = Annotated[
     ),
 ]
 """Sequences of a batch from a position of the run on; the first position is 0."""
+
+RampSteps = Annotated[
+    int,
+    BeforeValidator(_amount(1, MOST_RAMP_STEPS, like="64")),
+    WithJsonSchema({**_amount_schema(1), "maximum": MOST_RAMP_STEPS}),
+]
+"""Steps of a quota ramp."""
 
 Seed = Annotated[
     int,

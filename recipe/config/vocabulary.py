@@ -8,6 +8,7 @@ from recipe.config.model import (
     ModelConfig,
     Packing,
     PoolConfig,
+    QuotaRamp,
     SinkConfig,
     SlicingConfig,
     TokenizerConfig,
@@ -34,10 +35,6 @@ _SLICING_LATER = {
 }
 _VIEW_LATER = "views of a pool; prepare a pool of its own instead"
 _POOL_LATER = dict.fromkeys(("of", "where", "min_tokens", "max_tokens", "by"), _VIEW_LATER)
-_STAGE_LATER = {
-    "quota_ramp": "write two stages, the second with like: and the new quotas",
-    "policy": "change quotas by a new stage instead",
-}
 
 VOCABULARY = Vocabulary(
     keys={
@@ -56,6 +53,7 @@ VOCABULARY = Vocabulary(
                 (("batch",), keys_of(Batch)),
                 (("slicing",), keys_of(SlicingConfig)),
                 (("packing",), keys_of(Packing)),
+                (("quota_ramp",), keys_of(QuotaRamp)),
             )
         },
     },
@@ -63,7 +61,6 @@ VOCABULARY = Vocabulary(
         ("pools", "*"): _POOL_LATER,
         ("pools", "*", "slicing"): _SLICING_LATER,
         **{(*place, "slicing"): _SLICING_LATER for place in (("every_stage",), ("stages", "*"))},
-        **{place: _STAGE_LATER for place in (("every_stage",), ("stages", "*"))},
         **{
             (*place, "packing"): {"eos_keep": "random separators; leave it out, every separator is kept"}
             for place in (("every_stage",), ("stages", "*"))
@@ -90,6 +87,9 @@ VOCABULARY = Vocabulary(
         ("stages", "*", "quotas"): "quotas: {web: 61.6%, code: rest}",
         ("stages", "*", "weights"): "weights: {web: 3, code: 2}",
         ("stages", "*", "quotas_tokens"): "quotas_tokens: {web: 616k, code: 384k}",
+        ("stages", "*", "quota_ramp"): "quota_ramp: {over: 200B, steps: 64}",
+        ("stages", "*", "quota_ramp", "over"): "over: 200B",
+        ("stages", "*", "quota_ramp", "steps"): "steps: 64",
         ("name",): "name: trial; in quotes if it looks like a number",
         ("pools_root",): "pools_root: FOLDER",
         ("tokenizer",): "tokenizer: {path: FOLDER} or tokenizer: bytes",

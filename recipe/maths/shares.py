@@ -117,6 +117,26 @@ def common_denominator(shares: Iterable[Fraction]) -> int:
     return lcm(*(share.denominator for share in shares))
 
 
+def ramped(
+    before: Mapping[str, Fraction], after: Mapping[str, Fraction], steps: int
+) -> list[dict[str, Fraction]]:
+    """Shares on the way from some to others, in equal steps: each has those of its middle.
+
+    Step j of n, from 0, has ``before + (after - before) * (2j + 1) / 2n``: the mean over all steps is the
+    middle of both.
+
+    Raises:
+        ValueError: fewer than one step, or other names.
+
+    >>> [str(step["a"]) for step in ramped({"a": Fraction(0)}, {"a": Fraction(1)}, 4)]
+    ['1/8', '3/8', '5/8', '7/8']
+    """
+    if steps < 1 or before.keys() != after.keys():
+        raise ValueError(f"{steps} steps from {list(before)} to {list(after)}")
+    parts = [Fraction(2 * step + 1, 2 * steps) for step in range(steps)]
+    return [{name: before[name] + (after[name] - before[name]) * part for name in after} for part in parts]
+
+
 def natural(stock: Mapping[str, int]) -> dict[str, Fraction]:
     """Shares in proportion to what is in stock: every token is read equally often."""
     return from_weights(stock)

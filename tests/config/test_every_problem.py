@@ -109,6 +109,9 @@ FAULTS = [
     # stages in a row
     Row({f"{LATE}.until": "1M"}, [f"{LATE}.until"], (f"{LATE}.chunk",)),
     Row({f"{LATE}.chunk": 5000}, [f"{LATE}.chunk"]),
+    Row({"stages.exact.quota_ramp": {"over": 100, "steps": 2}}, ["stages.exact.quota_ramp"]),
+    Row({f"{SHORT}.quota_ramp": {"over": "2M", "steps": 2}}, [f"{SHORT}.quota_ramp.over"]),
+    Row({f"{LATE}.quota_ramp": {"over": 0, "steps": 0}}, [f"{LATE}.quota_ramp.over", f"{LATE}.quota_ramp.steps"]),
     # stages against the rest of the recipe
     Row({"model.max_positions": 256}, [f"stages.{name}.context" for name in SOUND["stages"]]),
     Row({f"{SHORT}.quotas.web": "70%"}, [f"{SHORT}.quotas"], words="shares of short"),
@@ -127,7 +130,7 @@ FAULTS = [
     # stages written from others
     Row({"stages.more": {"like": "longer"}}, ["stages.more.like"], words="stages"),
     Row({"stages.no name": {"like": "end", "weights": {"web": 1, "g": 0}}}, ["stages.no name"], words="stages"),
-    Row({"curriculum": ["exact", "shrt", "long", "late", "end"]}, ["curriculum"], POSITION_OF_LATE, words="stages"),
+    Row({"curriculum": ["exact", "shrt", "long", "late", "end"]}, ["curriculum"], (*POSITION_OF_LATE, "stages.exact.quota_ramp"), words="stages"),
 ]  # fmt: skip
 IDS = [f"{row.places[0]}-{number}" for number, row in enumerate(FAULTS)]
 

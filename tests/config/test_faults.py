@@ -41,7 +41,6 @@ FAULTS = [
     ({"stages.short.slicing.density": 1}, f"{SLICING}.density", "one of", "not available in this version"),
     ({"stages.short.slicing.offset": "random"}, f"{SLICING}.offset", "one of", "not available in this version"),
     ({"stages.short.slicing.oversize": "route"}, f"{SLICING}.oversize", "one of split, truncate, drop", "not available in this version"),
-    ({"stages.short.quota_ramp": {}}, "stages.short.quota_ramp", "one of", "two stages"),
     ({"pools.web.of": "code"}, "pools.web.of", "one of", "not available in this version"),
     ({"stages.short.packing.attention": "group"}, f"{PACKING}.attention", "piece, sequence", "not available"),
     # values of the wrong kind
@@ -169,6 +168,18 @@ FAULTS = [
     ({"every_stage": {"like": "short"}}, "every_stage.like", "all stages share", "remove"),
     ({"every_stage": {"slicing": {"strde": 5}}}, "every_stage.slicing.strde", "stride", "did you mean 'stride'?"),
     ({"stages.long": {"like": "short", "tokens": None, "until": "1M"}}, "stages.long.until", "more than 1003520", "tokens:"),
+    # ramps of quotas
+    ({"stages.short.quota_ramp": {"over": 5, "steps": 2}}, "stages.short.quota_ramp", "after the first", "remove it here"),
+    ({"stages.short.quota_ramp": {}}, "stages.short.quota_ramp.over", "a value", "write over: 200B"),
+    ({"stages.long": {"like": "short", "quota_ramp": {"over": "2M", "steps": 2}}}, "stages.long.quota_ramp.over", "1..1000000 (the length", "lower it to at most 1000000"),
+    ({"stages.long": {"like": "short", "steps": 2, "quota_ramp": {"over": 8193, "steps": 2}}}, "stages.long.quota_ramp.over", "1..8192 (the length", "make the stage longer"),
+    ({"stages.long": {"like": "short", "until": 1_004_000, "quota_ramp": {"over": 481, "steps": 2}}}, "stages.long.quota_ramp.over", "1..480 (the length", "lower"),
+    ({"stages.long": {"like": "short", "quota_ramp": {"over": 0, "steps": 2}}}, "stages.long.quota_ramp.over", "1 or more", "use 1 or more"),
+    ({"stages.long": {"like": "short", "quota_ramp": {"over": 9, "steps": 0}}}, "stages.long.quota_ramp.steps", "1..10000", "use 1..10000"),
+    ({"stages.long": {"like": "short", "quota_ramp": {"over": 9, "steps": "1e6"}}}, "stages.long.quota_ramp.steps", "1..10000", "use 1..10000"),
+    ({"stages.long": {"like": "short", "quota_ramp": {"over": 9, "step": 1}}}, "stages.long.quota_ramp.step", "over, steps", "did you mean 'steps'?"),
+    ({"stages.long": {"like": "short", "quota_ramp": "200B"}}, "stages.long.quota_ramp", "mapping", "{over: 200B, steps: 64}"),
+    ({"every_stage": {"quota_ramp": {"over": 9, "steps": 1}}}, "every_stage.quota_ramp", "all stages share", "move it"),
     # sink, tokenizer
     ({"sink": "parket"}, "sink.format", "parquet", "did you mean 'parquet'?"),
     ({"tokenizer": {}}, "tokenizer", "exactly one of builtin, path", "{builtin: bytes}"),

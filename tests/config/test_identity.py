@@ -31,6 +31,7 @@ def test_names_places_and_spelling_are_no_part_of_the_identity(small, changes):
         {"pools.web.max_epochs": 3},
         {"pools": {"code": {"path": "pools/code"}, "web": {"path": "pools/web"}}},
         LONG,
+        {"stages.long": {"like": "short", "quota_ramp": {"over": "100k", "steps": 64}}},
         {"labels": "inputs"},
     ],
 )
@@ -56,6 +57,13 @@ def test_a_difference_names_the_key_and_both_values(small):
         "stages.short.quotas.code: 38.4% → 40%",
         "pools.web.max_epochs: (nothing) → 3",
     ]
+
+
+def test_a_ramp_is_shown_key_by_key(small):
+    ramps = [{"over": "100k", "steps": 64}, {"over": "100k", "steps": 32}]
+    old, new = (small({"stages.long": {"like": "short", "quota_ramp": ramp}}) for ramp in ramps)
+    assert fingerprint(old) != fingerprint(new)
+    assert difference(old, new) == ["stages.long.quota_ramp.steps: 64 → 32"]
 
 
 def test_equal_recipes_have_no_difference(small):

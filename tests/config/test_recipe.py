@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from recipe.config import recipe_from_plain, recipe_to_plain
+from recipe.config import Leg, recipe_from_plain, recipe_to_plain
 
 QUOTAS = "stages.short.quotas"
 
@@ -76,6 +76,65 @@ def test_shares_sum_to_one(weights):
     }
     recipe = recipe_from_plain({"seed": 1, "pools": pools, "stages": {"s": stage}}, source="r.yaml")
     assert sum(recipe.shares("s").values()) == 1
+
+
+# --- legs
+
+TO_CODE = {"like": "short", "quotas": {"web": "21.6%", "code": "78.4%"}}
+
+
+def test_without_a_ramp_a_stage_is_one_leg(small):
+    recipe = small()
+    assert recipe.legs("short") == (Leg(Fraction(0), recipe.shares("short")),)
+
+
+def test_a_ramp_goes_over_from_the_shares_of_the_stage_before(small):
+    """From 38.4 % to 78.4 % of code in four steps: the middles of 38.4, 48.4, 58.4, 68.4, 78.4."""
+    recipe = small({"stages.long": {**TO_CODE, "quota_ramp": {"over": 1001, "steps": 4}}})
+    legs = recipe.legs("long")
+    assert [leg.shares["code"] * 1000 for leg in legs] == [434, 534, 634, 734, 784]
+    assert [leg.start for leg in legs] == [Fraction(1001 * step, 4) for step in range(5)]
+    assert legs[-1].shares == recipe.shares("long")
+    assert [list(leg.shares) for leg in legs] == [["web", "code"]] * 5
+
+
+def test_a_ramp_starts_from_the_last_shares_of_a_stage_with_a_ramp(small):
+    ramp = {"over": 1000, "steps": 2}
+    stages = {"stages.a": {**TO_CODE, "quota_ramp": ramp}, "stages.b": {"like": "short", "quota_ramp": ramp}}
+    shares = small(stages).legs("b")[0].shares
+    assert shares["code"] == Fraction(784 - 100, 1000)
+
+
+def test_a_ramp_belongs_to_one_stage(small):
+    ramp = {"over": 1000, "steps": 2}
+    recipe = small({"stages.a": {**TO_CODE, "quota_ramp": ramp}, "stages.b": {"like": "a"}})
+    assert len(recipe.legs("a")) == 3
+    assert recipe.stages["b"].quota_ramp is None
+
+
+def test_a_ramp_of_groups_is_of_their_pools(small):
+    both = {"pools": ["web", "code"], "within": {"shares": {"web": 1, "code": 3}}}
+    ramp = {"over": 10, "steps": 1}
+    stage = {"tokens": 9000, "context": 512, "batch": {"sequences": 8}}
+    to_both = {**stage, "quotas": {"both": "100%"}, "quota_ramp": ramp}
+    legs = small({"groups.both": both, "stages.long": to_both}).legs("long")
+    assert [leg.shares["web"] for leg in legs] == [Fraction(616 + 250, 2000), Fraction(1, 4)]
+
+
+@given(st.integers(1, 10**6), st.integers(1, 50), st.lists(st.integers(0, 9), min_size=4, max_size=4))
+def test_the_mean_of_a_ramp_is_the_middle_and_every_leg_is_whole(over, steps, weights):
+    a, b, c, d = weights
+    pools = {"web": {"path": "w"}, "code": {"path": "c"}}
+    first = {"tokens": over, "context": 3, "batch": {"sequences": 1}, "weights": {"web": a + 1, "code": b}}
+    second = {"like": "s", "weights": {"web": c, "code": d + 1}, "quota_ramp": {"over": over, "steps": steps}}
+    recipe = recipe_from_plain({"seed": 1, "pools": pools, "stages": {"s": first, "t": second}}, source="r")
+    *ramp, last = recipe.legs("t")
+    assert all(sum(leg.shares.values()) == 1 and min(leg.shares.values()) >= 0 for leg in (*ramp, last))
+    middle = (recipe.shares("s")["web"] + recipe.shares("t")["web"]) / 2
+    assert sum(leg.shares["web"] for leg in ramp) / steps == middle
+    assert {b.start - a.start for a, b in zip(ramp, [*ramp[1:], last], strict=True)} == {
+        Fraction(over, steps)
+    }
 
 
 # --- rules
@@ -179,6 +238,7 @@ CHANGES = [
     {"pools.web.slicing": {"window": 100}, "stages.short.packing": "none", "sink": "parquet", "tokenizer": "bytes"},
     {"pools.web": {"path": "x", "stock": "1B", "block_units": "auto", "eos": 0, "bos": 1}},
     {"stages.long": {"like": "short", "context": 1024}, "curriculum": ["long", "short"]},
+    {"stages.long": {"like": "short", "quota_ramp": {"over": "100k", "steps": 64}}},
 ]  # fmt: skip
 
 

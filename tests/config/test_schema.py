@@ -34,6 +34,7 @@ def test_shipped_recipes_satisfy_it(file):
         {"stages.short.weights": {"web": 0.5, "code": "1/3"}, "stages.short.quotas": None},
         {"stages.short.batch": {"ramp": {"0": 1, "100B": 2}}, "stages.short.packing": "concat"},
         {"stages.long": {"like": "short"}, "curriculum": ["long", "short"], "every_stage": {"chunk": "1M"}},
+        {"stages.long": {"like": "short", "quota_ramp": {"over": "200k", "steps": 64}}},
     ],
 )
 def test_what_loads_satisfies_it(plain, changes):
@@ -57,6 +58,8 @@ def test_the_stored_form_satisfies_it(small):
         {"stages.short.quotas": {"web": 1}},
         {"stages.short.slicing": {"tail": "kept"}},
         {"stages.short.batch": 8},
+        {"stages.long": {"like": "short", "quota_ramp": {"over": "200k", "steps": 0}}},
+        {"every_stage": {"quota_ramp": {"over": "200k", "steps": 4}}},
         {"stages.short.tokens": "10G"},
         {"every_stage": {"like": "short"}},
     ],

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from recipe.config import recipe_from_plain, recipe_to_plain, settle
-from recipe.config.settling import block_units
+from recipe.config.settling import block_units, group_budget
 from recipe.errors import RecipeError
 
 STOCK = {"web": 300, "code": 100}
@@ -121,3 +121,18 @@ def test_settling_twice_changes_nothing_and_reads_back(small):
     settled = settle(grouped(small, {"temperature": "0.3"}), STOCK, UNITS)
     assert settle(settled, {"web": 1, "code": 9}, {"web": 5, "code": 5}) == settled
     assert recipe_from_plain(recipe_to_plain(settled), source="stored") == settled
+
+
+def test_the_budget_of_a_group_counts_a_ramp_by_its_middle(small):
+    """A million of nothing, then 100k from 0 % to 100 % and 900k of all."""
+    stage = {"tokens": "1M", "context": 512, "batch": {"sequences": 8}}
+    to_g = {"g": "100%", "maths": "0%"}
+    recipe = small(
+        {
+            "pools.maths": {"path": "m"},
+            "groups.g": ["web", "code"],
+            "stages.short.quotas": {"web": "0%", "code": "0%", "maths": "100%"},
+            "stages.long": {**stage, "quotas": to_g, "quota_ramp": {"over": "100k", "steps": 3}},
+        }
+    )
+    assert group_budget(recipe, "g") == 950_000
