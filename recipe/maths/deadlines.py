@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
+from recipe.maths.rounding import owed
+
 
 @dataclass(frozen=True, slots=True)
 class Race:
@@ -101,6 +103,37 @@ def serve(race: Race, debts: Sequence[int], pool: int, counted: int) -> list[int
     after = [debt - part * counted for debt, part in zip(debts, race.parts, strict=True)]
     after[pool] += race.denominator * counted
     return after
+
+
+def carry(old: Race, new: Race, debts: Sequence[int], counted: int) -> list[int]:
+    """The debts with which a leg of other shares begins: no burst, and no pool starved.
+
+    What a pool was served less what it was owed, in whole tokens, goes on, so a pool whose share is
+    tiny keeps its claim however often shares change. Where a pool leaves, nobody owes anything.
+
+    Args:
+        old: shares of the leg that ends.
+        new: shares of the leg that begins, for the same pools.
+        debts: at its end, in 1/old.denominator tokens.
+        counted: tokens the old leg counted.
+
+    Returns:
+        debts in 1/new.denominator tokens; they sum to 0.
+
+    >>> carry(Race((1, 2), 3, 10), Race((1, 1), 2, 10), [-10, 10], 10)
+    [-6, 6]
+    >>> carry(Race((1, 2), 3, 10), Race((0, 1), 1, 10), [-10, 10], 10)
+    [0, 0]
+    """
+    if any(before and not after for before, after in zip(old.parts, new.parts, strict=True)):
+        return [0] * len(debts)
+    due = owed(old.parts, old.denominator, counted)
+    carried = []
+    for debt, part, tokens in zip(debts, old.parts, due, strict=True):
+        served, rest = divmod(debt + part * counted, old.denominator)
+        assert rest == 0, f"no debt of this leg: {debt} of {old} at {counted}"
+        carried.append((served - tokens) * new.denominator)
+    return carried
 
 
 def drift_bound(race: Race) -> Fraction:

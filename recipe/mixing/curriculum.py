@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
+from math import ceil
 
 from recipe.config import Recipe
 from recipe.maths.deadlines import Race
+from recipe.maths.rounding import allotments
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,19 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
+class LegLayout:
+    """A leg laid out: constant shares from a step of its stage on."""
+
+    first_step: int
+    """The first batch end at or after the leg's stated beginning."""
+    planned_from: int
+    """Positions of the stage at which it is planned to begin."""
+    race: Race
+
+
+@dataclass(frozen=True, slots=True)
 class StageLayout:
-    """A stage laid out: its steps, positions and the race for its shares.
+    """A stage laid out: its steps, positions and the legs in which its pools race for their shares.
 
     ``length`` is the stated length in positions; ``positions`` what its whole batches hold.
     """
@@ -48,7 +64,40 @@ class StageLayout:
     positions: int
     length: int
     chunk: int
-    race: Race
+    legs: tuple[LegLayout, ...]
+    """One, or several where shares change in steps (``quota_ramp``)."""
+
+    @property
+    def race(self) -> Race:
+        """The race for the stage's own shares: those of its last leg."""
+        return self.legs[-1].race
+
+    def leg(self, step: int) -> int:
+        """Index of the leg that a step of the stage lies in; two that begin at one step are one."""
+        return bisect_right(self.legs, step, key=lambda leg: leg.first_step) - 1
+
+    def planned(self, start: int, stop: int) -> list[int]:
+        """Tokens planned by pool between two positions of the stage's stated length; they sum to that."""
+        total = [0] * len(self.race.parts)
+        ends = [*(leg.planned_from for leg in self.legs[1:]), max(stop, self.length)]
+        for leg, end in zip(self.legs, ends, strict=True):
+            begin = leg.planned_from
+            a, b = max(start, begin), min(stop, end)
+            if a < b:
+                more = allotments(leg.race.parts, leg.race.denominator, a - begin, b - begin)
+                total = [x + y for x, y in zip(total, more, strict=True)]
+        return total
+
+    @property
+    def mean_shares(self) -> list[Fraction]:
+        """By pool: its share of the stage's stated length, over all legs."""
+        total = [Fraction(0)] * len(self.race.parts)
+        ends = [*(leg.planned_from for leg in self.legs[1:]), self.length]
+        for leg, end in zip(self.legs, ends, strict=True):
+            weight = Fraction(max(0, min(end, self.length) - leg.planned_from), self.length)
+            parts = zip(total, leg.race.parts, strict=True)
+            total = [mean + weight * Fraction(part, leg.race.denominator) for mean, part in parts]
+        return total
 
     @property
     def stop_step(self) -> int:
@@ -80,6 +129,7 @@ class Curriculum:
         step = sequence = 0
         for index, (name, span) in enumerate(recipe.spans.items()):
             stage, first_step, position = recipe.stages[name], step, span.start
+            begun = len(stretches)
             if stage.chunk is None:
                 raise ValueError(f"stage {name!r} has no chunk: settle the recipe first")
             for steady in span.stretches:
@@ -87,10 +137,10 @@ class Curriculum:
                 stretches.append(Stretch(index, *place, steady.sequences, stage.context))
                 step, sequence = step + steady.steps, sequence + steady.steps * steady.sequences
                 position += steady.steps * steady.sequences * stage.context
-            race = Race.from_shares(list(recipe.shares(name).values()), stage.context)
+            legs = _legs(recipe, name, stretches[begun:], first_step)
             size = (span.start, position - span.start, span.stated)
             layouts.append(
-                StageLayout(name, stage.context, first_step, step - first_step, *size, stage.chunk, race)
+                StageLayout(name, stage.context, first_step, step - first_step, *size, stage.chunk, legs)
             )
         return cls(tuple(layouts), tuple(stretches))
 
@@ -131,10 +181,35 @@ class Curriculum:
         layout = self.stages[here.stage]
         done = self.positions_at(step) - layout.first_position
         target = layout.first_position + (done // layout.chunk + 1) * layout.chunk
-        for stretch in self.stretches[bisect_right(self._firsts, step) - 1 :]:
-            if stretch.stage != here.stage:
-                break
-            steps = -(-(target - stretch.first_position) // stretch.step_positions)
-            if steps <= stretch.num_steps:
-                return stretch.first_step + max(steps, 0)
-        return layout.stop_step
+        ahead = self.stretches[bisect_right(self._firsts, step) - 1 :]
+        return _batch_end([stretch for stretch in ahead if stretch.stage == here.stage], target)
+
+    def change(self, step: int) -> int:
+        """The first step after ``step`` at which its leg or its batch is over."""
+        here = self.stretch(step)
+        layout = self.stages[here.stage]
+        after = layout.leg(step) + 1
+        return min([here.stop_step, *(leg.first_step for leg in layout.legs[after : after + 1])])
+
+
+def _batch_end(stretches: Sequence[Stretch], position: int) -> int:
+    """The first batch end at or after a position of the run, or the end of these stretches of a stage."""
+    for stretch in stretches:
+        steps = -(-(position - stretch.first_position) // stretch.step_positions)
+        if steps <= stretch.num_steps:
+            return stretch.first_step + max(steps, 0)
+    return stretches[-1].stop_step
+
+
+def _legs(
+    recipe: Recipe, name: str, stretches: Sequence[Stretch], first_step: int
+) -> tuple[LegLayout, ...]:
+    """The legs of a stage; one whose place holds no batch begins where the next one does."""
+    context, begin = recipe.stages[name].context, recipe.spans[name].start
+    legs = []
+    for leg in recipe.legs(name):
+        start = ceil(leg.start)
+        step = _batch_end(stretches, begin + start) if start else first_step
+        legs.append(LegLayout(step, start, Race.from_shares(list(leg.shares.values()), context)))
+    assert all(a.first_step <= b.first_step for a, b in pairwise(legs)), legs
+    return tuple(legs)

@@ -76,11 +76,12 @@ def needs_estimated(
 
 
 def _drift(name: str, stages: Mapping[str, StagePlan], yields: Mapping[str, Yields]) -> Fraction:
-    """Readings by which the schedule may stay behind a pool's share: below one context a stage."""
+    """Readings by which the schedule may stay behind a pool's share: below one context a leg."""
     behind = Fraction(0)
     for stage_name, pools in yields.items():
         if name in pools and pools[name][0].counted:
-            behind += drift_bound(stages[stage_name].layout.race) / pools[name][0].counted
+            legs = stages[stage_name].layout.legs
+            behind += sum(map(drift_bound, (leg.race for leg in legs)), Fraction(0)) / pools[name][0].counted
     return behind
 
 

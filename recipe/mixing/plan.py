@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 from recipe.config import Recipe, Rule
-from recipe.maths.rounding import allotments, owed
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
 from recipe.mixing.needs import Yields, empty_pools, needs_estimated, needs_exact, walk_stages
@@ -79,8 +78,8 @@ def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = Tr
 def _yields(recipe: Recipe, layout: StageLayout, opened: Mapping[str, Pool], other: bool) -> Yields:
     """Per drawn pool of a stage: its epoch under the stage's rule, and under the other packing method."""
     out: Yields = {}
-    for (name, config), part in zip(recipe.pools.items(), layout.race.parts, strict=True):
-        if part == 0:
+    for (name, config), share in zip(recipe.pools.items(), layout.mean_shares, strict=True):
+        if share == 0:
             continue
         pool = opened.get(name)
         if pool is None:
@@ -102,10 +101,9 @@ def _other(rule: Rule) -> Rule:
 
 
 def _stage(recipe: Recipe, layout: StageLayout, yields: Mapping[str, EpochYield]) -> StagePlan:
-    shares = recipe.shares(layout.name)
-    race = layout.race
-    planned = owed(race.parts, race.denominator, layout.length)
-    chunk = allotments(race.parts, race.denominator, 0, layout.chunk)
+    shares = dict(zip(recipe.pools, layout.mean_shares, strict=True))
+    planned = layout.planned(0, layout.length)
+    chunk = layout.planned(0, layout.chunk)
     total = _counted_total(layout, shares, yields)
     pools = {}
     for name, tokens in zip(recipe.pools, planned, strict=True):

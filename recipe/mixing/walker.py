@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import Recipe
-from recipe.maths.deadlines import Race
+from recipe.maths.deadlines import Race, carry
 from recipe.maths.rounding import owed
 from recipe.mixing.curriculum import Curriculum, Stretch
 from recipe.mixing.reading import BlockCache, Reading, counted_totals
@@ -67,7 +67,9 @@ class Walker:
         self._left = start.left
         self._counted = start.counted
         self._debts = [pool.debt for pool in start.pools]
-        self._race = self._race_of(start.stage, start.left)
+        layout = ground.curriculum.stages[start.stage]
+        self._leg = layout.leg(max(start.step - 1, layout.first_step))
+        self._race = self._race_of(start.stage, self._leg, start.left)
         in_leg = owed(self._race.parts, self._race.denominator, start.counted)
         self._owed_before = [pool.owed - now for pool, now in zip(start.pools, in_leg, strict=True)]
         self._readings = [
@@ -87,12 +89,34 @@ class Walker:
         self._left, self._counted = (), 0
         self._debts = [0] * len(pools)
         self._owed_before = [pool.owed for pool in pools]
-        self._race = self._race_of(self._at.stage, ())
+        self._leg = self._ground.curriculum.stages[self._at.stage].leg(at.step)
+        self._race = self._race_of(self._at.stage, self._leg, ())
         self._counts = [None] * len(pools)
         self._ready = None
 
-    def _race_of(self, stage: int, left: tuple[int, ...]) -> Race:
-        race = self._ground.curriculum.stages[stage].race
+    def _enter_leg(self, leg: int) -> None:
+        """Other shares inside the stage: what every pool is ahead or behind goes on.
+
+        Raises:
+            _Dry: only pools that left the stage would have a share.
+        """
+        layout = self._ground.curriculum.stages[self._at.stage]
+        parts = layout.legs[leg].race.parts
+        if not any(part for pool, part in enumerate(parts) if pool not in self._left):
+            raise _Dry(0)
+        race = self._race_of(self._at.stage, leg, self._left)
+        self._debts = carry(self._race, race, self._debts, self._counted)
+        self._end_leg()
+        self._leg, self._race = leg, race
+
+    def _end_leg(self) -> None:
+        """What was owed in the leg is settled; the next one counts from zero."""
+        in_leg = owed(self._race.parts, self._race.denominator, self._counted)
+        self._owed_before = [a + b for a, b in zip(self._owed_before, in_leg, strict=True)]
+        self._counted = 0
+
+    def _race_of(self, stage: int, leg: int, left: tuple[int, ...]) -> Race:
+        race = self._ground.curriculum.stages[stage].legs[leg].race
         for pool in left:
             race = race.without(pool)
         return race
@@ -112,7 +136,7 @@ class Walker:
         return self._at
 
     def advance(self, stop_step: int, most_sequences: int = 1 << 16) -> Walked:
-        """Walk whole steps: at most to ``stop_step``, to the next change of batch, or to a chunk's close.
+        """Walk whole steps: at most to ``stop_step``, the next change of batch or shares, or a chunk's close.
 
         At least one step is walked, however large, unless the run ends here.
         """
@@ -120,7 +144,8 @@ class Walker:
         if stretch.stage > self._at.stage:
             self._enter_next_stage()
         close = self._ground.curriculum.chunk_close(self.step)
-        limit = min(stop_step, close, stretch.stop_step, self.step + max(1, most_sequences // stretch.batch))
+        change = self._ground.curriculum.change(self.step)
+        limit = min(stop_step, close, change, self.step + max(1, most_sequences // stretch.batch))
         before = self._at
         try:
             walked = self._serve(stretch, limit - self.step)
@@ -163,6 +188,9 @@ class Walker:
         )
 
     def _serve(self, stretch: Stretch, num_steps: int) -> Walked:
+        leg = self._ground.curriculum.stages[self._at.stage].leg(self.step)
+        if num_steps and leg != self._leg:
+            self._enter_leg(leg)
         wanted = num_steps * stretch.batch
         pools, block_of, indices = (np.empty(wanted, np.int64) for _ in range(3))
         used: list[Block] = []
@@ -230,9 +258,7 @@ class Walker:
             return
         if policy == "stop" or self._race.num_drawn == 1:
             raise _Dry(served)
-        in_leg = owed(self._race.parts, self._race.denominator, self._counted)
-        self._owed_before = [a + b for a, b in zip(self._owed_before, in_leg, strict=True)]
+        self._end_leg()
         self._race = self._race.without(pool)
         self._left = (*self._left, pool)
-        self._counted = 0
         self._debts = [0] * len(self._debts)

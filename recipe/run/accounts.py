@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from recipe.config import Recipe
-from recipe.maths.rounding import allotments
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.snapshot import COUNTS, PoolState, Snapshot
 from recipe.run.canonical import Plain
@@ -69,7 +68,7 @@ class Accounts:
         before = start.snapshot
         stage, chunk, planned_from = self.place(start)
         layout = self.curriculum.stages[stage]
-        planned = allotments(layout.race.parts, layout.race.denominator, planned_from, planned_to)
+        planned = layout.planned(planned_from, planned_to)
         pools = {
             name: {"planned": tokens, **difference(a, b), "debt": b.debt}
             for name, tokens, a, b in zip(self.names, planned, before.pools, end.pools, strict=True)

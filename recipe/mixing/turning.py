@@ -1,0 +1,176 @@
+"""Where a run turns: the state that steps go on from once the recipe in force has changed.
+
+What was spent stays spent, every pool's reading goes on where it is, and what a pool is ahead or
+behind of its share goes on with it. A recipe may change what lies ahead; what lies behind is on
+record and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from recipe.config import Recipe
+from recipe.errors import Problem
+from recipe.maths.deadlines import Race, carry
+from recipe.mixing.curriculum import Curriculum, StageLayout
+from recipe.mixing.snapshot import PoolState, Snapshot
+
+BRANCH = "what is behind is on record: branch the run to have it otherwise"
+
+
+def base_snapshot(at: Snapshot, old: Recipe, new: Recipe) -> Snapshot:
+    """The state that the steps from ``at.step`` on go on from under another recipe.
+
+    Args:
+        at: the state under the recipe in force so far.
+        old: that recipe, settled.
+        new: the one from here on, settled; nothing behind ``at`` differs (:func:`behind_problems`).
+    """
+    before = dict(zip(old.pools, at.pools, strict=True))
+    was, becomes = _layout(old, at.stage), _layout(new, at.stage)
+    debts = [0] * len(new.pools)
+    if 0 < at.step < min(was.stop_step, becomes.stop_step):
+        leg = max(at.step - 1, was.first_step)
+        race = was.legs[was.leg(leg)].race
+        for pool in at.left:
+            race = race.without(pool)
+        race = _for_pools(race, tuple(old.pools), tuple(new.pools))
+        owing = [before[name].debt if name in before else 0 for name in new.pools]
+        debts = carry(race, becomes.legs[becomes.leg(leg)].race, owing, at.counted)
+    return replace(
+        at,
+        chunk=chunks_closed(becomes, Curriculum.from_recipe(new), at.step),
+        counted=0,
+        left=(),
+        ended=False,
+        pools=tuple(
+            replace(before.get(name, PoolState()), debt=debt)
+            for name, debt in zip(new.pools, debts, strict=True)
+        ),
+    )
+
+
+def chunks_closed(layout: StageLayout, curriculum: Curriculum, step: int) -> int:
+    """Chunks of a stage that are closed once the steps before ``step`` are consumed."""
+    if step <= layout.first_step:
+        return 0
+    done = curriculum.positions_at(step) - layout.first_position
+    full = done // layout.chunk
+    if step < layout.stop_step:
+        return full
+    before = curriculum.positions_at(step - 1) - layout.first_position
+    return full + (before >= full * layout.chunk)
+
+
+def _layout(recipe: Recipe, stage: int) -> StageLayout:
+    return Curriculum.from_recipe(recipe).stages[stage]
+
+
+def _for_pools(race: Race, old: tuple[str, ...], new: tuple[str, ...]) -> Race:
+    """The same shares, in the order of other pools; pools that were not there have none."""
+    parts = dict(zip(old, race.parts, strict=True))
+    return replace(race, parts=tuple(parts.get(name, 0) for name in new))
+
+
+def behind_problems(old: Recipe, new: Recipe, at: Snapshot) -> list[Problem]:
+    """What a recipe changes that lies behind a state, or that a run cannot change at all."""
+    found = [*_of_the_run(old, new), *_of_pools(old, new)]
+    names = list(old.stages)[: at.stage + 1]
+    if list(new.stages)[: len(names)] != names:
+        given = ", ".join(list(new.stages)[: len(names)])
+        expected = f"{', '.join(names)}: the stages up to step {at.step}, in their order"
+        return [*found, Problem("stages", given or "none", expected, BRANCH)]
+    finished = at.step == _layout(old, at.stage).stop_step
+    for index, name in enumerate(names):
+        found += _of_stage(old, new, name, finished or index < at.stage)
+    if not found:
+        found += _of_steps(old, new, at, names[-1])
+    return found
+
+
+def _of_the_run(old: Recipe, new: Recipe) -> Iterator[Problem]:
+    for key in ("seed", "count", "labels", "tokenizer", "start", "simulate_budget"):
+        was, becomes = getattr(old, key), getattr(new, key)
+        if was != becomes:
+            yield Problem(key, _shown(becomes), f"{_shown(was)}, as from the run's start", BRANCH)
+
+
+def _of_pools(old: Recipe, new: Recipe) -> Iterator[Problem]:
+    kept = [name for name in new.pools if name in old.pools]
+    for name in old.pools:
+        if name not in new.pools:
+            yield Problem(f"pools.{name}", "removed", "every pool of the run", "give it 0% in what is ahead")
+    if kept != [name for name in old.pools if name in kept]:
+        yield Problem("pools", ", ".join(kept), f"the order {', '.join(old.pools)}", "keep their order")
+    for name in kept:
+        for key in ("block_units", "eos", "bos", "renamed_from"):
+            was, becomes = getattr(old.pools[name], key), getattr(new.pools[name], key)
+            if was != becomes:
+                expected = f"{_shown(was)}, as from the run's start"
+                yield Problem(f"pools.{name}.{key}", _shown(becomes), expected, BRANCH)
+
+
+def _of_stage(old: Recipe, new: Recipe, name: str, finished: bool) -> Iterator[Problem]:
+    """A stage that is finished, or in progress: then its shares and its end may still change."""
+    where = f"stages.{name}"
+    if old.stages[name].context != new.stages[name].context:
+        given, expected = new.stages[name].context, f"{old.stages[name].context}, its context so far"
+        yield Problem(f"{where}.context", given, expected, _END_STAGE.format(name=name))
+        return
+    for pool in (pool for pool in old.pools if pool in new.pools):
+        was, becomes = old.rule(name, pool), new.rule(name, pool)
+        keys = [key for key in was.__slots__ if getattr(was, key) != getattr(becomes, key)]
+        for key in keys:
+            given, expected = f"{key} {getattr(becomes, key)}", f"{key} {getattr(was, key)}, as so far"
+            yield Problem(f"{where}: pool {pool}", given, expected, _END_STAGE.format(name=name))
+        if keys:
+            return
+    if old.stages[name].chunk != new.stages[name].chunk:
+        expected = f"{old.stages[name].chunk}: its ledger rows keep their grid"
+        yield Problem(f"{where}.chunk", new.stages[name].chunk, expected, "leave it as it is")
+    if finished and _shares(old, name) != _shares(new, name, tuple(old.pools)):
+        yield Problem(f"{where}.{new.stages[name].shares_form}", "other shares", "those it had", BRANCH)
+
+
+_END_STAGE = "end the stage here (its tokens as consumed) and add a stage after it; or branch the run"
+
+
+def _shares(recipe: Recipe, stage: str, pools: tuple[str, ...] = ()) -> list[object]:
+    """The legs of a stage; with ``pools``, of a recipe that has more: then the others must have none."""
+    legs: list[object] = []
+    for leg in recipe.legs(stage):
+        known = {name: share for name, share in leg.shares.items() if not pools or name in pools or share}
+        legs.append((leg.start, known))
+    return legs
+
+
+def _of_steps(old: Recipe, new: Recipe, at: Snapshot, stage: str) -> Iterator[Problem]:
+    """Batches up to the state must be those that were served, and a finished stage ends where it did."""
+    was, becomes = Curriculum.from_recipe(old), Curriculum.from_recipe(new)
+    ends = becomes.stages[at.stage].stop_step
+    if ends < at.step:
+        first = was.stages[at.stage].first_position
+        expected = f"at least {at.positions - first:,} positions: so many are consumed"
+        given = f"{becomes.stages[at.stage].length:,} positions"
+        yield Problem(f"stages.{stage}", given, expected, "say at least what is consumed, or branch the run")
+        return
+    finished = at.step == was.stages[at.stage].stop_step
+    if finished and ends != at.step:
+        fix = f"add a stage after it ({{like: {stage}, …}}), or branch the run"
+        yield Problem(f"stages.{stage}", f"an end at step {ends}", f"step {at.step}, where it ended", fix)
+    if _served(was, at.step) != _served(becomes, at.step):
+        yield Problem(f"stages.{stage}.batch", "other batches", f"those of steps 0..{at.step - 1}", BRANCH)
+
+
+def _served(curriculum: Curriculum, stop: int) -> list[tuple[int, ...]]:
+    """Stretches of batches before a step."""
+    return [
+        (s.stage, s.first_step, min(s.stop_step, stop), s.first_position, s.batch, s.context)
+        for s in curriculum.stretches
+        if s.first_step < stop
+    ]
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else str(value)
