@@ -23,7 +23,7 @@ from recipe.run.accounts import Accounts, Closing, StageTotals
 from recipe.run.canonical import Plain, canonical
 from recipe.run.folder import RunFolder
 from recipe.run.head import Head, closing_of, data_rows, lineage, read_head, rows_since, snapshot_of
-from recipe.run.ledger import Row, Tail, chained, now, read_tail
+from recipe.run.ledger import SAYING_KINDS, Row, Tail, chained, now, read_tail
 from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed, unseal
 from recipe.run.statement import Statement, Subject, manifest_plain
 from recipe.run.stream import RunStream
@@ -106,7 +106,7 @@ class Writer:
             head = read_head(path, standing.opened.step, after_data=standing.after_data)
         else:
             head = read_head(path)
-        since = rows_since(path, head.tail, standing.known)
+        since = [row for row in rows_since(path, head.tail, standing.known) if row.kind not in SAYING_KINDS]
         if any(row.kind not in _HARMLESS for row in since) or (since and pending):
             raise self._overtaken(standing, "other handles changed the run's course since")
         if not pending and head.reached.end_step > step:

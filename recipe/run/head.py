@@ -20,6 +20,7 @@ from recipe.run.ledger import (
     Row,
     Tail,
     damaged,
+    last_of_course,
     read_tail,
     row_at,
     rows_backwards,
@@ -49,7 +50,7 @@ def read_head(path: Path, limit: int | None = None, *, after_data: bool = False)
     where ``after_data`` says that it was accepted already.
     """
     tail = read_tail(path)
-    last = tail.last
+    last = last_of_course(path, tail)
     if last.kind != "checkpoint" or after_data:
         return _search(path, tail, limit, after_data=after_data)
     if limit is None or last.end_step <= limit:

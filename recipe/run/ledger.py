@@ -37,6 +37,8 @@ from recipe.run.canonical import Plain, canonical, digest, hash_of
 FORMAT = 1
 CLOSING_KINDS = ("created", "chunk", "data")
 """Rows whose snapshot the next chunk row starts from."""
+SAYING_KINDS = ("metrics", "opened", "decision", "forgotten")
+"""Rows that only say something about a run: they change nothing of its course and may stand anywhere."""
 CHAIN_BYTES = 8 << 20
 """Size up to which the whole chain is checked when a run is opened."""
 CHAIN_ROWS = 64
@@ -136,6 +138,13 @@ def read_tail(path: Path) -> Tail:
         expected="a ledger, which begins with the row of the run's creation",
         fix="take the run folder from a copy; `recipe audit` names what is left of the record",
     )
+
+
+def last_of_course(path: Path, tail: Tail) -> Row:
+    """The last row of a ledger that does more than say something."""
+    if tail.last.kind not in SAYING_KINDS:
+        return tail.last
+    return next(row for row in rows_backwards(path, tail.end) if row.kind not in SAYING_KINDS)
 
 
 def rows_backwards(path: Path, before: int) -> Iterator[Row]:

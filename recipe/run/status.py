@@ -14,7 +14,7 @@ from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
 from recipe.run.hints import read_progress
 from recipe.run.lease import newest_owner
-from recipe.run.ledger import Row, surviving
+from recipe.run.ledger import Row, last_of_course, surviving
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.opening import find_place
 from recipe.run.run import stage_at
@@ -119,7 +119,7 @@ def run_status(path: str | Path) -> Status:
         checkpoints=_checkpoints(folder, head.parent),
         warnings=_warnings(folder, head.parent),
         served=None if is_complete else _beyond(read_progress(folder), snapshot.step),
-        unfinished=_unfinished(folder, head.tail.last, head.tail.end),
+        unfinished=_unfinished(folder, last_of_course(folder.ledger, head.tail), head.tail.end),
         writer=_writer(folder),
     )
 
