@@ -77,7 +77,7 @@ class Block:
     where the first of them is stored, counted over the whole pool;
     ``rows``: the pieces of every sequence, their ``document`` an index into ``documents``;
     ``totals`` int64[num_sequences + 1, len(KINDS)]: counts of all sequences before each;
-    ``dropped``: tokens that this opening left out, by reason.
+    ``dropped``: tokens that this opening left out, by reason; ``place``: which block it is.
     """
 
     documents: NDArray[np.int64]
@@ -86,6 +86,7 @@ class Block:
     rows: Rows
     totals: NDArray[np.int64]
     dropped: dict[str, int]
+    place: BlockPlace
 
     @property
     def num_sequences(self) -> int:
@@ -154,7 +155,7 @@ def plan_block(pool: Pool, rule: Rule, place: BlockPlace, cuts: tuple[CutBlock, 
         runs = _left_over(rows, cut.served)
     rows, dropped = _arrange(pool, rule, place, (measured, runs, len(cuts)))
     starts = np.asarray(pool.offsets[documents]) + measured.bos
-    return Block(documents, measured.tokens, starts, rows, _count(rows, measured, rule), dropped)
+    return Block(documents, measured.tokens, starts, rows, _count(rows, measured, rule), dropped, place)
 
 
 def _left_over(rows: Rows, served: int) -> NDArray[np.int64]:
