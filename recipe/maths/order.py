@@ -128,16 +128,18 @@ def _rounds(
 
 
 @kernel
-def _permute_range(start: int, count: int, n: int, half: int, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    out = np.empty(count, np.int64)
+def _permute_places(
+    places: NDArray[np.int64], n: int, half: int, keys: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    out = np.empty(len(places), np.int64)
     shift = np.uint64(half)
     low = (np.uint64(1) << shift) - np.uint64(1)
     values, left, right = np.empty((3, _LANES), np.uint64)
     at = np.empty(_LANES, np.int64)
-    for first in range(0, count, _LANES):
-        walking = min(_LANES, count - first)
+    for first in range(0, len(places), _LANES):
+        walking = min(_LANES, len(places) - first)
         for i in range(walking):
-            values[i] = np.uint64(start + first + i)
+            values[i] = np.uint64(places[first + i])
             at[i] = first + i
         while walking > 0:
             for i in range(walking):
@@ -155,6 +157,20 @@ def _permute_range(start: int, count: int, n: int, half: int, keys: NDArray[np.u
     return out
 
 
+def permute_places(places: NDArray[np.int64], n: int, order_key: int) -> NDArray[np.int64]:
+    """int64[len(places)]: what stands at some places of the keyed order of ``0..n-1``.
+
+    Raises:
+        ValueError: a place is outside ``0..n-1``.
+
+    >>> permute_places(np.array([4, 2]), 10, 7).tolist() == [permute(4, 10, 7), permute(2, 10, 7)]
+    True
+    """
+    if len(places) and not 0 <= int(places.min()) <= int(places.max()) < n:
+        raise ValueError(f"{places.min()}..{places.max()} is not inside 0..{n - 1}")
+    return _permute_places(places, n, half_bits(n), round_keys(order_key))
+
+
 def permute_range(start: int, stop: int, n: int, order_key: int) -> NDArray[np.int64]:
     """int64[stop - start]: what stands at places ``start..stop-1`` of the keyed order of ``0..n-1``.
 
@@ -166,7 +182,7 @@ def permute_range(start: int, stop: int, n: int, order_key: int) -> NDArray[np.i
     """
     if not 0 <= start <= stop <= n:
         raise ValueError(f"{start}..{stop} is not inside 0..{n}")
-    return _permute_range(start, stop - start, n, half_bits(n), round_keys(order_key))
+    return _permute_places(np.arange(start, stop, dtype=np.int64), n, half_bits(n), round_keys(order_key))
 
 
 def units_at(start: int, stop: int, num_units: int, extent_units: int, order_key: int) -> NDArray[np.int64]:
@@ -182,15 +198,37 @@ def units_at(start: int, stop: int, num_units: int, extent_units: int, order_key
         raise ValueError(f"{start}..{stop} is not inside 0..{num_units}")
     if extent_units == 1 or start == stop:
         return permute_range(start, stop, num_units, order_key)
-    places = np.arange(start, stop, dtype=np.int64)
+    extent, inside = _extents_of(np.arange(start, stop, dtype=np.int64), num_units, extent_units, order_key)
+    first = int(extent[0])
+    num_extents = -(-num_units // extent_units)
+    extents = permute_range(first, int(extent[-1]) + 1, num_extents, order_key)
+    return extents[extent - first] * extent_units + inside
+
+
+def units_in(
+    places: NDArray[np.int64], num_units: int, extent_units: int, order_key: int
+) -> NDArray[np.int64]:
+    """int64[len(places)]: stored numbers of the units at any places of the reading order.
+
+    >>> units_in(np.array([9, 0, 5]), 10, 4, 3).tolist()
+    [3, 4, 9]
+    """
+    if extent_units == 1:
+        return permute_places(places, num_units, order_key)
+    extent, inside = _extents_of(places, num_units, extent_units, order_key)
+    found, at = np.unique(extent, return_inverse=True)
+    return permute_places(found, -(-num_units // extent_units), order_key)[at] * extent_units + inside
+
+
+def _extents_of(
+    places: NDArray[np.int64], num_units: int, extent_units: int, order_key: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places of the extents that some places lie in, and where in them; units behind a short one move up."""
     num_extents = -(-num_units // extent_units)
     gap = num_extents * extent_units - num_units
     short = invert(num_extents - 1, num_extents, order_key)
-    places[places >= (short + 1) * extent_units - gap] += gap
-    extent, inside = places // extent_units, places % extent_units
-    first = int(extent[0])
-    extents = permute_range(first, int(extent[-1]) + 1, num_extents, order_key)
-    return extents[extent - first] * extent_units + inside
+    moved = np.where(places >= (short + 1) * extent_units - gap, places + gap, places)
+    return moved // extent_units, moved % extent_units
 
 
 def place_of(unit: int, num_units: int, extent_units: int, order_key: int) -> int:
