@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import mmap
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,10 +63,12 @@ class Text:
 def read_text(path: Path) -> tuple[Text, list[Finding]]:
     """The lines of a ledger, and what is wrong with their text and order."""
     data = _mapped(path)
-    entries = []
+    entries: list[Entry] = []
     findings = []
+    before: str | None = None
     for line, (offset, end) in enumerate(_lines(data)):
-        entry = _entry(line, offset, data[offset:end])
+        entry = _entry(line, offset, data[offset:end], before)
+        before = entry.stated
         if end == len(data) and entry.computed is None:
             findings.append(_unfinished(path, line, data[offset:end]))
             break
@@ -103,22 +106,55 @@ def _unfinished(path: Path, line: int, text: bytes) -> Finding:
     )
 
 
-def _entry(line: int, offset: int, text: bytes) -> Entry:
-    """A line, read by its text where that is unambiguous, else as JSON."""
-    previous, number, kind = (
-        _only(text, key, pattern)
-        for key, pattern in ((b'"previous":', _PREVIOUS), (b'"row":', _NUMBER), (b'"kind":', _KIND))
+def _entry(line: int, offset: int, text: bytes, before: str | None) -> Entry:
+    """A line, read by its text where that is unambiguous, else as JSON; ``before`` is the last hash met."""
+    seal = _seal(text)
+    fields = None if seal is None else _fields_of_text(text) or _fields_of_value(text)
+    if seal is None or fields is None:
+        return _entry_of_value(line, offset, text)
+    number, previous, kind = fields
+    # one text for both: the hash of a row, and what the next one names
+    previous = before if previous == before else previous
+    return Entry(line, offset, len(text), number, previous, seal, seal, kind)
+
+
+def _fields_of_text(text: bytes) -> tuple[int, str | None, str] | None:
+    """Number, hash of the row before and kind, where the text leaves no doubt which those are.
+
+    Inside of texts quotes are escaped, so that a key with its quotes is a key; ``row`` is that of the
+    whole row where no mapping begins between it and ``previous``.
+    """
+    kind, previous = only(text, b"kind", _KIND), only(text, b"previous", _PREVIOUS)
+    if kind is None or previous is None:
+        return None
+    at = text.find(b'"row":', previous.end() - 1)
+    number = _NUMBER.match(text, at) if at >= 0 else None
+    if number is None or text.find(b"{", previous.end(), at) >= 0:
+        return None
+    return int(number[1]), previous[1].decode() if previous[1] else None, sys.intern(kind[1].decode())
+
+
+def _fields_of_value(text: bytes) -> tuple[int | None, str | None, str | None] | None:
+    """The same of the JSON value; None when it is no mapping."""
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict):
+        return None
+    number, previous, kind = (row.get(key) for key in ("row", "previous", "kind"))
+    return (
+        number if type(number) is int else None,
+        previous if isinstance(previous, str) else None,
+        kind if isinstance(kind, str) else None,
     )
-    if previous and number and kind and (seal := _seal(text)) is not None:
-        before = previous[1].decode() if previous[1] else None
-        return Entry(line, offset, len(text), int(number[1]), before, seal, seal, kind[1].decode())
-    return _entry_of_value(line, offset, text)
 
 
-def _only(text: bytes, key: bytes, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-    """The value of a key that occurs once in a JSON text; inside of texts quotes are escaped."""
-    at = text.find(key)
-    return None if at < 0 or text.find(key, at + 1) >= 0 else pattern.match(text, at)
+def only(text: bytes, key: bytes, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
+    """The value of a key that occurs once in a JSON text; None when it is not there, or more often."""
+    quoted = b'"%s":' % key
+    at = text.find(quoted)
+    return None if at < 0 or text.find(quoted, at + 1) >= 0 else pattern.match(text, at)
 
 
 def _seal(text: bytes) -> str | None:
