@@ -58,6 +58,11 @@ class Stream:
         return Reader(self._ground, self._library, self._memory)
 
     @property
+    def ground(self) -> Ground:
+        """What its walks stand on."""
+        return self._ground
+
+    @property
     def end_step(self) -> int | None:
         """The step at which a pool that ran dry ended the run, once something walked that far."""
         return self._memory.end_step

@@ -1,0 +1,272 @@
+"""Where documents are read in a stream, by inverting its order.
+
+A document is one unit's, a unit stands at one place of an epoch's reading order, so it lies in one
+block an epoch. A pool's cursor only moves forward: between two snapshots it either passed that block
+or not, and which of its sequences, so that all but the few stretches in which they were served can
+be left out. Only those are walked, on metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.maths.order import key, place_of
+from recipe.mixing.memory import SNAPSHOT_SEQUENCES
+from recipe.mixing.reading import Reading
+from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
+from recipe.mixing.walker import Ground, Walked, Walker
+from recipe.pools import Pool
+from recipe.sequences.blocks import Block
+from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
+
+_KEPT_EPOCHS = 1 << 12
+
+
+class Hit(NamedTuple):
+    """A piece of a wanted document in a row: its tokens ``start..stop``, from ``column`` on."""
+
+    step: int
+    row: int
+    column: int
+    pool: int
+    document: int
+    epoch: int
+    start: int
+    stop: int
+    fresh: int
+
+
+class Mark(Protocol):
+    """A place whose snapshot is known without walking there."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state there."""
+
+
+M = TypeVar("M", bound=Mark)
+
+
+class Stretch(NamedTuple):
+    """Steps that are to be walked: from a known snapshot up to a step."""
+
+    start: Snapshot
+    stop_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Lying:
+    """Wanted documents of a pool in one epoch: ``blocks`` int64[n], sorted, and the document of each."""
+
+    blocks: NDArray[np.int64]
+    documents: NDArray[np.int64]
+
+    def within(self, first: int, last: int | None) -> NDArray[np.int64]:
+        """The blocks in ``first..last`` that hold any, each once."""
+        end = None if last is None else np.searchsorted(self.blocks, last, side="right")
+        return np.unique(self.blocks[np.searchsorted(self.blocks, first) : end])
+
+    def of(self, block: int) -> NDArray[np.int64]:
+        """The documents that lie in a block."""
+        first, end = np.searchsorted(self.blocks, block), np.searchsorted(self.blocks, block, side="right")
+        return self.documents[first:end]
+
+
+class Search:
+    """Where the wanted documents of some pools are read in one stream."""
+
+    def __init__(self, ground: Ground, wanted: Mapping[int, Iterable[int]]) -> None:
+        """``wanted``: numbers of documents, by the pool's index in the recipe."""
+        self._ground = ground
+        self._wanted = {pool: np.unique(np.fromiter(of, np.int64)) for pool, of in wanted.items() if of}
+        self._lying: dict[tuple[int, int], _Lying] = {}
+
+    def stretches(self, low: M, high: M, between: Callable[[M, M], M | None]) -> Iterator[Stretch]:
+        """What is to be walked between two marks, in order: everything else holds no wanted document.
+
+        Args:
+            low: a mark of this stream.
+            high: a later one.
+            between: a mark strictly between two marks, about half-way; None where none is known.
+        """
+        waiting = [(low, high)]
+        while waiting:
+            low, high = waiting.pop()
+            if not self._may_hold(low.snapshot, high.snapshot):
+                continue
+            middle = between(low, high)
+            if middle is None:
+                yield Stretch(low.snapshot, high.snapshot.step)
+            else:
+                waiting += [(middle, high), (low, middle)]
+
+    def walk(self, stretch: Stretch) -> Iterator[tuple[Snapshot, list[Hit]]]:
+        """Walk a stretch: every state on the way, and what was read since the one before.
+
+        Ends early where the run does.
+        """
+        walker = Walker(self._ground, stretch.start)
+        while walker.step < stretch.stop_step and not walker.finished:
+            walked = walker.advance(stretch.stop_step, SNAPSHOT_SEQUENCES)
+            yield walker.snapshot(), self._hits(walked)
+
+    def _may_hold(self, low: Snapshot, high: Snapshot) -> bool:
+        return any(self._may_serve(pool, low.pools[pool], high.pools[pool]) for pool in self._wanted)
+
+    def _may_serve(self, pool: int, low: PoolState, high: PoolState) -> bool:
+        """Whether a pool may have served a wanted document between two of its states."""
+        a, b = low.cursor, high.cursor
+        if a == b:
+            return False
+        if b.epoch > a.epoch + 1:
+            return True
+        for epoch in range(a.epoch, b.epoch + 1):
+            lying = self._lying_in(pool, epoch)
+            first, last = (a.block if epoch == a.epoch else 0), (b.block if epoch == b.epoch else None)
+            for block in lying.within(first, last).tolist():
+                begun = a if (epoch, block) == (a.epoch, a.block) else None
+                left = b if (epoch, block) == (b.epoch, b.block) else None
+                if self._block_may_serve(pool, lying.of(block), begun, left):
+                    return True
+        return False
+
+    def _block_may_serve(
+        self, pool: int, documents: NDArray[np.int64], begun: Cursor | None, left: Cursor | None
+    ) -> bool:
+        """Whether a block may have served documents between two cursors in it; None: before it, or after.
+
+        A block left for good was served to its end, perhaps cut again: what the opening that ``begun``
+        stands in has not served yet then holds every document that is still to come.
+        """
+        if left is not None:
+            return any(
+                self._serves(pool, documents, opening, range(first, opening.sequence))
+                for first, opening in _openings(begun, left)
+            )
+        if begun is None or begun.stage < 0:
+            return True
+        return self._serves(pool, documents, begun, range(begun.sequence, 1 << 62))
+
+    def _serves(self, pool: int, documents: NDArray[np.int64], cursor: Cursor, of: range) -> bool:
+        """Whether some sequences of the block, as open at a cursor, hold any of the documents."""
+        if not of:
+            return False
+        found = _pieces_of(self._open(pool, cursor), documents)[1]
+        return bool(((found >= of.start) & (found < of.stop)).any())
+
+    def _open(self, pool: int, cursor: Cursor) -> Block:
+        ground = self._ground
+        reading = Reading(ground.recipe, ground.pools[pool], PoolState(cursor=cursor), ground.blocks)
+        block = reading.open(cursor.stage, lambda _: True)
+        assert block is not None
+        return block
+
+    def _lying_in(self, pool: int, epoch: int) -> _Lying:
+        found = self._lying.get((pool, epoch))
+        if found is None:
+            if len(self._lying) >= _KEPT_EPOCHS:
+                self._lying = {}
+            found = self._lying[pool, epoch] = self._lie(pool, epoch)
+        return found
+
+    def _lie(self, index: int, epoch: int) -> _Lying:
+        pool, recipe = self._ground.pools[index], self._ground.recipe
+        order = key(recipe.seed, epoch, "order", pool.name)
+        block_units, documents = recipe.pools[pool.name].block_units, self._wanted[index]
+        assert block_units is not None, "a settled recipe has numbers for block_units"
+        units = units_of(pool, documents).tolist()
+        places = [place_of(unit, pool.num_units, pool.extent_units, order) for unit in units]
+        blocks = np.array(places, np.int64) // block_units
+        by_block = np.argsort(blocks, kind="stable")
+        return _Lying(blocks[by_block], documents[by_block])
+
+    def _hits(self, walked: Walked) -> list[Hit]:
+        """The pieces of wanted documents in walked steps, in order."""
+        hits: list[Hit] = []
+        for number, block in enumerate(walked.blocks):
+            rows = np.flatnonzero(walked.block_of == number)
+            pool = int(walked.pools[rows[0]]) if len(rows) else -1
+            if pool in self._wanted:
+                lying = self._lying_in(pool, block.place.epoch)
+                documents = lying.of(block.place.block)
+                if len(documents):
+                    hits += _hits_of(walked, pool, (block, rows), documents)
+        return sorted(hits)
+
+
+def units_of(pool: Pool, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[n]: the units of documents."""
+    if pool.units is None:
+        return documents
+    found: NDArray[np.int64] = np.searchsorted(pool.units, documents, side="right") - 1
+    return found
+
+
+def _openings(begun: Cursor | None, left: Cursor) -> Iterator[tuple[int, Cursor]]:
+    """The openings of a block from ``begun`` up to ``left``: first sequence and end of each."""
+    depth = 0 if begun is None else len(begun.cuts)
+    for number, cut in enumerate(left.cuts[depth:], depth):
+        first = begun.sequence if begun is not None and number == depth else 0
+        ended = replace(left, stage=cut.stage, sequence=cut.served, cuts=left.cuts[:number])
+        yield first, ended
+    yield (begun.sequence if begun is not None and len(left.cuts) == depth else 0), left
+
+
+def _pieces_of(block: Block, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pieces of a block that hold tokens of some documents: their indices, and the sequences they lie in."""
+    pieces, ends = block.rows
+    wanted = np.isin(block.documents, documents)
+    held = wanted[pieces.document] & (pieces.stop > pieces.start) & ((pieces.flags & AHEAD) == 0)
+    found = np.flatnonzero(held)
+    return found, np.searchsorted(ends, found, side="right") - 1
+
+
+def _columns(block: Block, sequence: int) -> NDArray[np.int64]:
+    """int64[n]: where the tokens of each piece of a sequence begin, marks before them left out."""
+    pieces = block.rows.pieces.take(np.arange(*block.rows.ends[sequence : sequence + 2]))
+    bos, eos = (pieces.flags & HAS_BOS) > 0, (pieces.flags & HAS_EOS) > 0
+    width = np.where(pieces.flags & AHEAD, 0, pieces.stop - pieces.start + bos + eos)
+    columns: NDArray[np.int64] = np.cumsum(width) - width + bos
+    return columns
+
+
+def _hits_of(
+    walked: Walked, pool: int, where: tuple[Block, NDArray[np.int64]], documents: NDArray[np.int64]
+) -> Iterator[Hit]:
+    """What rows of walked steps, which come from one block, hold of some documents."""
+    block, rows = where
+    pieces, batch = block.rows.pieces, walked.stretch.batch
+    row_of = dict(zip(walked.indices[rows].tolist(), rows.tolist(), strict=True))
+    for piece, sequence in zip(*map(np.ndarray.tolist, _pieces_of(block, documents)), strict=True):
+        if sequence in row_of:
+            steps, row = divmod(row_of[sequence], batch)
+            yield Hit(
+                step=walked.first_step + steps,
+                row=row,
+                column=int(_columns(block, sequence)[piece - int(block.rows.ends[sequence])]),
+                pool=pool,
+                document=int(block.documents[pieces.document[piece]]),
+                epoch=block.place.epoch,
+                start=int(pieces.start[piece]),
+                stop=int(pieces.stop[piece]),
+                fresh=int(pieces.fresh[piece]),
+            )
+
+
+def merged(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
+    """Stretches of one stream, given in order, with those that meet made one."""
+    last: Stretch | None = None
+    for stretch in stretches:
+        if last is not None and stretch.start.step <= last.stop_step:
+            last = Stretch(last.start, max(last.stop_step, stretch.stop_step))
+        else:
+            if last is not None:
+                yield last
+            last = stretch
+    if last is not None:
+        yield last
