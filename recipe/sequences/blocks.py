@@ -1,33 +1,38 @@
 """A block: consecutive units of a pool's reading order, sliced, packed and shuffled together.
 
 Planned from lengths alone; no token is read. A block opened under one rule and left unfinished when
-the rule changed is opened again by replaying its cuts: what the old rule left unserved becomes runs
-for the new one.
+the rule changed, or when documents in it were withdrawn, is opened again by replaying its cuts: what
+the old rule left unserved becomes runs for the new one.
+
+Withdrawn documents. A block that is opened for the first time under withdrawal number g leaves out
+the documents withdrawn by then (number <= g): they are not sliced, their place in the order stays empty,
+and all their body tokens are dropped as ``withdrawn``, also those that a tail or oversize rule would have
+dropped. A block that is cut and goes on under number g leaves out the runs of such documents: the
+tokens that were still to be served fresh are dropped as ``withdrawn``. Nothing else is dropped by a cut.
+
+Returned ranges. Of a cut with a ``stop`` only the sequences ``served..stop`` go on: what a skip gave back
+of the block, in the arrangement that it had then.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import Rule
 from recipe.errors import RecipeError
-from recipe.maths.kernels import kernel
-from recipe.maths.order import key, permute_range, units_at
+from recipe.maths.order import key, permute_range
 from recipe.pools import Pool
 from recipe.sequences.concat import Joining, join_runs
 from recipe.sequences.packing import best_fit
+from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks, order_name
+from recipe.sequences.rows import KINDS, Rows, count_rows, in_rows
 from recipe.sequences.slicing import (
-    AHEAD,
     ALONE,
-    ENDS,
     HAS_BOS,
     HAS_EOS,
-    OLD_BOS,
-    OLD_EOS,
     OVERSIZE,
     REASONS,
     TAILS,
@@ -39,19 +44,20 @@ from recipe.sequences.slicing import (
     unserved_runs,
     whole,
 )
+from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
-KINDS = ("body", "overlap", "special", "labels", "documents")
-"""What is counted of a sequence: columns of ``Block.counts``; documents are those begun."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlockPlace:
-    """Which block: a function of these alone."""
-
-    seed: int
-    epoch: int
-    block: int
-    block_units: int
+__all__ = [
+    "KINDS",
+    "Block",
+    "BlockPlace",
+    "CutBlock",
+    "Rows",
+    "block_documents",
+    "holds_withdrawn",
+    "measure",
+    "num_blocks",
+    "plan_block",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +66,10 @@ class CutBlock:
 
     rule: Rule
     served: int
-
-
-class Rows(NamedTuple):
-    """Pieces arranged in rows: row r holds entries ``ends[r]..ends[r + 1]`` of ``pieces``."""
-
-    pieces: Pieces
-    ends: NDArray[np.int64]
+    withdrawn: int = 0
+    """Withdrawals of the pool in force when the block was planned under it."""
+    stop: int | None = None
+    """Sequences from here on are not part of what goes on; None: all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +97,6 @@ class Block:
         return len(self.totals) - 1
 
 
-def num_blocks(pool: Pool, block_units: int) -> int:
-    """Blocks of one epoch of a pool."""
-    return -(-pool.num_units // block_units)
-
-
-def block_documents(pool: Pool, place: BlockPlace) -> NDArray[np.int64]:
-    """int64[n]: the documents of a block, in reading order; the documents of a unit stay adjacent."""
-    start = place.block * place.block_units
-    stop = min(start + place.block_units, pool.num_units)
-    order = key(place.seed, place.epoch, "order", pool.name)
-    units = units_at(start, stop, pool.num_units, pool.extent_units, order)
-    if pool.units is None:
-        return units
-    firsts: NDArray[np.int64] = np.asarray(pool.units[units])
-    sizes = np.asarray(pool.units[units + 1]) - firsts
-    inside = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    documents: NDArray[np.int64] = np.repeat(firsts, sizes) + inside
-    return documents
-
-
 def measure(pool: Pool, documents: NDArray[np.int64]) -> Documents:
     """Body tokens of documents, and which marks are stored with them.
 
@@ -135,7 +118,13 @@ def measure(pool: Pool, documents: NDArray[np.int64]) -> Documents:
     return Documents(tokens, bos, eos)
 
 
-def plan_block(pool: Pool, rule: Rule, place: BlockPlace, cuts: tuple[CutBlock, ...] = ()) -> Block:
+def plan_block(
+    pool: Pool,
+    rule: Rule,
+    place: BlockPlace,
+    cuts: tuple[CutBlock, ...] = (),
+    withdrawn: tuple[Withdrawn, int] = (NOTHING, 0),
+) -> Block:
     """The sequences of one block under a rule.
 
     Args:
@@ -143,32 +132,67 @@ def plan_block(pool: Pool, rule: Rule, place: BlockPlace, cuts: tuple[CutBlock, 
         rule: the rule in force.
         place: seed, epoch, block number and size.
         cuts: earlier rules under which the block was open, oldest first; empty for a new block.
+        withdrawn: documents withdrawn from the pool, and the number of the withdrawal up to which they are
+            left out; each cut has the number of its own.
 
     Returns:
-        the block; with cuts, only what they left unserved, and nothing more is dropped.
+        the block; with cuts, only what they left unserved, and nothing is dropped but what was
+        withdrawn since the last of them.
     """
     documents = block_documents(pool, place)
     measured = measure(pool, documents)
+    taken_down = withdrawn[0].of(documents) if len(withdrawn[0].documents) else None
     runs: NDArray[np.int64] | None = None
     for depth, cut in enumerate(cuts):
-        rows, _ = _arrange(pool, cut.rule, place, (measured, runs, depth))
-        runs = _left_over(rows, cut.served)
-    rows, dropped = _arrange(pool, rule, place, (measured, runs, len(cuts)))
+        kept, runs, _ = _without(taken_down, cut.withdrawn, (measured, runs))
+        rows, _ = _arrange(cut.rule, (pool, place), (kept, runs, depth))
+        runs = _left_over(rows, cut.served, cut.stop)
+    kept, runs, gone = _without(taken_down, withdrawn[1], (measured, runs))
+    rows, dropped = _arrange(rule, (pool, place), (kept, runs, len(cuts)))
+    if gone:
+        dropped["withdrawn"] = gone
     starts = np.asarray(pool.offsets[documents]) + measured.bos
-    return Block(documents, measured.tokens, starts, rows, _count(rows, measured, rule), dropped, place)
+    return Block(documents, measured.tokens, starts, rows, count_rows(rows, measured, rule), dropped, place)
 
 
-def _left_over(rows: Rows, served: int) -> NDArray[np.int64]:
+def _without(
+    taken_down: NDArray[np.int64] | None, number: int, state: tuple[Documents, NDArray[np.int64] | None]
+) -> tuple[Documents, NDArray[np.int64] | None, int]:
+    """Documents and runs without those withdrawn by a number, and the tokens that this takes away."""
+    measured, runs = state
+    if taken_down is None or number == 0:
+        return measured, runs, 0
+    gone = (taken_down > 0) & (taken_down <= number)
+    if runs is None:
+        lost = int(measured.tokens[gone].sum())
+        return measured._replace(tokens=np.where(gone, 0, measured.tokens)), None, lost
+    hit = gone[runs[:, 0]]
+    return measured, runs[~hit], int((runs[hit, 2] - runs[hit, 1]).sum())
+
+
+def holds_withdrawn(block: Block, sequences: tuple[int, int], withdrawn: Withdrawn, number: int) -> bool:
+    """Whether some sequences of a block hold anything of a document withdrawn after ``number``.
+
+    Overlap, and a label read ahead across documents, count as well as fresh tokens.
+    """
+    first, last = block.rows.ends[sequences[0]], block.rows.ends[sequences[1]]
+    late = withdrawn.of(block.documents) > number
+    return bool(late.any() and late[block.rows.pieces.document[first:last]].any())
+
+
+def _left_over(rows: Rows, served: int, stop: int | None) -> NDArray[np.int64]:
+    """Runs of what the sequences from ``served`` on, up to ``stop``, would have served fresh."""
     first = int(rows.ends[served])
-    by_reading = np.lexsort((rows.pieces.fresh[first:], rows.pieces.document[first:]))
-    return unserved_runs(rows.pieces.take(first + by_reading))
+    last = len(rows.pieces.document) if stop is None else int(rows.ends[stop])
+    document, fresh = rows.pieces.document[first:last], rows.pieces.fresh[first:last]
+    return unserved_runs(rows.pieces.take(first + np.lexsort((fresh, document))))
 
 
 def _arrange(
-    pool: Pool, rule: Rule, place: BlockPlace, state: tuple[Documents, NDArray[np.int64] | None, int]
+    rule: Rule, at: tuple[Pool, BlockPlace], state: tuple[Documents, NDArray[np.int64] | None, int]
 ) -> tuple[Rows, dict[str, int]]:
     """Slice, pack and shuffle a block, or what is left of it (runs), under one rule."""
-    measured, runs, depth = state
+    (pool, place), (measured, runs, depth) = at, state
     if rule.method == "concat":
         pieces, row_of_piece, dropped = _concatenate(measured, runs, rule)
     else:
@@ -179,9 +203,9 @@ def _arrange(
         else:
             row_of_piece = best_fit(sizes, (pieces.flags & ALONE) > 0, rule.context)
     num_rows = int(row_of_piece.max()) + 1 if len(row_of_piece) else 0
-    shuffle = key(place.seed, place.epoch, "shuffle", pool.name, place.block, depth)
+    shuffle = key(place.seed, place.epoch, "shuffle", order_name(pool, place), place.block, depth)
     served = permute_range(0, num_rows, max(1, num_rows), shuffle)
-    order, ends = _in_rows(row_of_piece, served)
+    order, ends = in_rows(row_of_piece, served)
     return Rows(pieces.take(order), ends), {r: int(n) for r, n in zip(REASONS, dropped, strict=True) if n}
 
 
@@ -212,79 +236,3 @@ def _concatenate(
     pieces, row_of_piece, left = join_runs(measured, runs, joining)
     dropped[REASONS.index("tail")] = left
     return pieces, row_of_piece, dropped
-
-
-@kernel
-def _in_rows(
-    row_of_piece: NDArray[np.int64], served: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Order of the pieces by served row, then as given; and where each row ends."""
-    place = np.empty(len(served), np.int64)
-    for q in range(len(served)):
-        place[served[q]] = q
-    ends = np.zeros(len(served) + 1, np.int64)
-    for row in row_of_piece:
-        ends[place[row] + 1] += 1
-    for q in range(len(served)):
-        ends[q + 1] += ends[q]
-    fill = ends[:-1].copy()
-    order = np.empty(len(row_of_piece), np.int64)
-    for i in range(len(row_of_piece)):
-        q = place[row_of_piece[i]]
-        order[fill[q]] = i
-        fill[q] += 1
-    return order, ends
-
-
-def _count(rows: Rows, measured: Documents, rule: Rule) -> NDArray[np.int64]:
-    return _totals(rows, measured.tokens, (rule.overlap_labels, rule.labels == "inputs", rule.cross_labels))
-
-
-@kernel
-def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]) -> NDArray[np.int64]:
-    """Running totals of KINDS before each row; ``rule``: overlap labels, labels are inputs, cross labels."""
-    overlap_labels, inputs, cross = rule
-    pieces = rows.pieces
-    num_rows = len(rows.ends) - 1
-    out = np.zeros((num_rows + 1, 5), np.int64)
-    for q in range(num_rows):
-        for kind in range(5):
-            out[q + 1, kind] = out[q, kind]
-        seam = False
-        for i in range(rows.ends[q], rows.ends[q + 1]):
-            start, stop, fresh, flags = pieces.start[i], pieces.stop[i], pieces.fresh[i], pieces.flags[i]
-            last = stop == tokens[pieces.document[i]] and stop > start
-            if seam and cross and not (inputs and flags & AHEAD):
-                out[q + 1, 3] += 1
-            if flags & AHEAD:
-                continue
-            if overlap_labels:
-                flags = flags & ~np.uint8(OLD_BOS | OLD_EOS)
-            out[q + 1, 0] += stop - start
-            out[q + 1, 1] += fresh - start
-            out[q + 1, 2] += int(flags & HAS_BOS > 0) + int(flags & HAS_EOS > 0)
-            out[q + 1, 3] += _labels(start, stop, start if overlap_labels else fresh, (flags, last, inputs))
-            out[q + 1, 4] += int(fresh == 0 and stop > 0)
-            if flags & HAS_EOS:
-                seam = flags & OLD_EOS == 0
-            else:
-                seam = last and flags & ENDS == 0 and (overlap_labels or fresh < stop)
-    return out
-
-
-@kernel
-def _labels(start: int, stop: int, labelled: int, state: tuple[int, bool, bool]) -> int:
-    """Labels of one piece; ``state``: flags, holds the document's last token, labels are inputs."""
-    flags, last, inputs = state
-    bos = flags & HAS_BOS > 0 and flags & OLD_BOS == 0
-    if inputs:
-        labels = max(0, stop - labelled - 1)
-        if bos and stop > start:
-            labels += 1
-        if flags & HAS_EOS and stop > labelled:
-            labels += 1
-        return labels
-    labels = stop - labelled
-    if labels > 0 and last and flags & ENDS == 0:
-        labels -= 1
-    return labels + int(bos)
