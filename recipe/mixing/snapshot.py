@@ -12,26 +12,37 @@ SNAPSHOT_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stage under whose rule a block was open, and the sequences it served of it."""
+    """An arrangement in which a block was open: of its sequences ``served..stop`` went on to the next one."""
 
     stage: int
+    """Under whose rule it was arranged."""
     served: int
+    withdrawn: int = 0
+    """Withdrawals of the pool that it left out."""
+    stop: int | None = None
+    """None: all sequences from ``served`` on; else a returned range was cut."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cursor:
-    """A pool's place in its reading."""
+    """A place in a pool's reading: of the pool, or of a returned range."""
 
     epoch: int = 0
-    """Readings of the pool completed."""
+    """Readings of the pool completed; of a returned range: the epoch that it belongs to."""
     block: int = 0
-    """Block of this epoch's reading order."""
+    """Block of this epoch's reading order; their number: all are served, returned ranges are being read."""
     stage: int = -1
     """Stage under whose rule the block is open; -1 while nothing of it was served."""
     sequence: int = 0
     """Sequences of the block served under that rule."""
     cuts: tuple[Cut, ...] = ()
-    """Rules under which the block was served before; usually empty."""
+    """Arrangements in which the block was open before; usually empty."""
+    stop: int | None = None
+    """Of a returned range: the sequence at which it ends; None: the last of its block."""
+    withdrawn: int = 0
+    """Withdrawals of the pool in force when the block was arranged."""
+    prefix: tuple[int, int] | None = None
+    """Units of this epoch and of its extents, where the pool has grown since the epoch began."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,6 +71,8 @@ class PoolState:
     """Documents begun in the first epoch: distinct ones."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Tokens not served, by reason."""
+    held: tuple[Cursor, ...] = ()
+    """Returned ranges, in the order in which they are read, all before the pool's epoch turns."""
 
 
 COUNTS = (
@@ -134,11 +147,10 @@ class Snapshot:
 
 
 def _pool_to_plain(pool: PoolState) -> dict[str, Any]:
-    cursor = pool.cursor
-    place = [cursor.epoch, cursor.block, cursor.stage, cursor.sequence]
-    plain: dict[str, Any] = {"cursor": place, "debt": pool.debt}
-    if cursor.cuts:
-        plain["cuts"] = [[cut.stage, cut.served] for cut in cursor.cuts]
+    plain = _cursor_to_plain(pool.cursor)
+    if pool.held:
+        plain["held"] = [_cursor_to_plain(cursor) for cursor in pool.held]
+    plain["debt"] = pool.debt
     plain.update({name: getattr(pool, name) for name in COUNTS})
     if pool.dropped:
         plain["dropped"] = dict(sorted(pool.dropped.items()))
@@ -147,10 +159,48 @@ def _pool_to_plain(pool: PoolState) -> dict[str, Any]:
 
 def _pool_from_plain(plain: Mapping[str, Any]) -> PoolState:
     values = dict(plain)
+    cursor = _cursor_from_plain({key: values.pop(key) for key in CURSOR_KEYS if key in values})
+    held = tuple(_cursor_from_plain(each) for each in values.pop("held", ()))
+    return PoolState(cursor=cursor, held=held, dropped=dict(values.pop("dropped", {})), **values)
+
+
+CURSOR_KEYS = ("cursor", "stop", "withdrawn", "prefix", "cuts")
+"""Keys of a cursor in a pool's plain form; all but the first are left out where they say nothing."""
+
+
+def _cursor_to_plain(cursor: Cursor) -> dict[str, Any]:
+    """A place is ``[epoch, block, stage, sequence]``, a cut ``[stage, served, withdrawn?, stop?]``."""
+    plain: dict[str, Any] = {"cursor": [cursor.epoch, cursor.block, cursor.stage, cursor.sequence]}
+    if cursor.stop is not None:
+        plain["stop"] = cursor.stop
+    if cursor.withdrawn:
+        plain["withdrawn"] = cursor.withdrawn
+    if cursor.prefix is not None:
+        plain["prefix"] = list(cursor.prefix)
+    if cursor.cuts:
+        plain["cuts"] = [_cut_to_plain(cut) for cut in cursor.cuts]
+    return plain
+
+
+def _cut_to_plain(cut: Cut) -> list[int]:
+    if cut.stop is not None:
+        return [cut.stage, cut.served, cut.withdrawn, cut.stop]
+    return [cut.stage, cut.served, cut.withdrawn] if cut.withdrawn else [cut.stage, cut.served]
+
+
+def _cursor_from_plain(plain: Mapping[str, Any]) -> Cursor:
+    values = dict(plain)
     epoch, block, stage, sequence = values.pop("cursor")
-    cuts = tuple(Cut(*cut) for cut in values.pop("cuts", ()))
-    cursor = Cursor(epoch=epoch, block=block, stage=stage, sequence=sequence, cuts=cuts)
-    return PoolState(cursor=cursor, dropped=dict(values.pop("dropped", {})), **values)
+    units = values.pop("prefix", None)
+    return Cursor(
+        epoch=epoch,
+        block=block,
+        stage=stage,
+        sequence=sequence,
+        cuts=tuple(Cut(*cut) for cut in values.pop("cuts", ())),
+        prefix=None if units is None else (units[0], units[1]),
+        **values,
+    )
 
 
 def start_of(num_pools: int) -> Snapshot:
