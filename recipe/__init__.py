@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from recipe.mixing.plan import make_plan
     from recipe.pools import write_pool
     from recipe.report.ledger_table import ledger_table
+    from recipe.run.attach import attach_metrics
     from recipe.run.opening import open_run
     from recipe.run.start import resume_or_start, start_run
     from recipe.run.state import stream_from
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RecipeError",
     "__version__",
+    "attach_metrics",
     "audit_run",
     "ledger_table",
     "load_recipe",
@@ -37,6 +39,7 @@ __all__ = [
 
 _HOMES = {
     "RecipeError": "recipe.errors",
+    "attach_metrics": "recipe.run.attach",
     "audit_run": "recipe.audit",
     "ledger_table": "recipe.report.ledger_table",
     "load_recipe": "recipe.config",

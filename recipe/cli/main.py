@@ -57,6 +57,14 @@ VERBS: dict[str, Verb] = {
     "status": Verb(
         "where a run stands and what it has spent", ("recipe status runs/demo",), "recipe.cli.status"
     ),
+    "attach": Verb(
+        "put metrics on record that come later than their checkpoint",
+        (
+            "recipe attach runs/demo --set code loss=1.31 --set sft/short accuracy=0.42",
+            "recipe attach runs/demo@12 --metrics evaluation.json",
+        ),
+        "recipe.cli.attach",
+    ),
     "audit": Verb(
         "recompute what a run says it spent, and name what is wrong",
         ("recipe audit runs/demo", "recipe audit runs/demo --full --json"),

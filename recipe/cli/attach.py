@@ -1,0 +1,120 @@
+"""``recipe attach``: metrics that come later than their checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from recipe.cli.options import add_json, split_place
+from recipe.cli.output import print_json
+from recipe.errors import Problem, RecipeError
+from recipe.run.attach import attach_metrics
+from recipe.run.measured import is_sealed
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words of ``recipe attach``."""
+    parser.add_argument(
+        "run",
+        metavar="RUN[@MANIFEST]",
+        help="the run's folder, and the number of the manifest (default: the last)",
+    )
+    parser.add_argument(
+        "--step", type=int, metavar="N", help="the checkpoint at a step, in place of @MANIFEST"
+    )
+    parser.add_argument("--metrics", type=Path, metavar="FILE", help="a JSON file with {set: {name: number}}")
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        action="append",
+        default=[],
+        metavar=("SET", "NAME=NUMBER"),
+        help="a set and its metrics; may be repeated. A set is an area (code), a pool (pool:NAME), a fixed "
+        "short fine-tuning (sft/short), or a final test (final/NAME), which stays sealed until a decision",
+    )
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Append the metrics to the run's record and name what was attached; numbers are not repeated."""
+    path, manifest = split_place(args.run)
+    if manifest is not None and args.step is not None:
+        raise _single("--step", f"{args.step} and @{manifest}", "one of them", "leave one out")
+    metrics = _from_file(args.metrics) if args.metrics is not None else {}
+    for name, values in _from_words(args.set).items():
+        metrics.setdefault(name, {}).update(values)
+    if not metrics:
+        raise _single(
+            "--set", "no metrics", "--metrics FILE or --set NAME key=value", "give at least one metric"
+        )
+    try:
+        number = attach_metrics(path, metrics, manifest, step=args.step)
+    except ValueError as error:
+        where = "--metrics" if args.metrics is not None else "--set"
+        raise _single(where, str(error), "{set: {name: number}}", "write it so") from error
+    sets = {name: sorted(values) for name, values in metrics.items()}
+    if args.json:
+        print_json({"run": str(path), "manifest": number, "sets": sets})
+        return 0
+    print(f"{path}: attached to manifest {number}")
+    for name, names in sets.items():
+        print(f"  {name}: {', '.join(names)}{' (sealed)' if is_sealed(name) else ''}")
+    return 0
+
+
+def _from_words(given: list[list[str]]) -> dict[str, dict[str, Any]]:
+    """``[["code", "loss=1.5"]]`` as ``{"code": {"loss": 1.5}}``."""
+    sets: dict[str, dict[str, Any]] = {}
+    problems: list[Problem] = []
+    fix = "write --set code loss=2.31 accuracy=0.4; RUN comes before it"
+    for name, *words in given:
+        if "=" in name or not words:
+            problems.append(Problem("--set", " ".join([name, *words]), "a set, then NAME=NUMBER", fix))
+        for word in words:
+            key, _, text = word.rpartition("=")
+            try:
+                sets.setdefault(name, {})[key or word] = _number(text)
+            except ValueError:
+                problems.append(Problem(f"--set {name}", word, "NAME=NUMBER", fix))
+    if problems:
+        raise RecipeError("recipe attach", problems)
+    return sets
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _from_file(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_each_once)
+    except (ValueError, RecursionError) as error:
+        raise _file_problem(path, str(error)) from error
+    if not isinstance(value, dict) or not all(isinstance(values, dict) for values in value.values()):
+        raise _file_problem(path, f"{value!r:.80}")
+    return value
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a key given twice would hide a number."""
+    twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    if twice:
+        raise ValueError(f"{twice[0]!r:.80} twice in one object")
+    return dict(pairs)
+
+
+def _file_problem(path: Path, given: str) -> RecipeError:
+    fix = 'write {"code": {"loss": 2.31}, "sft/short": {"accuracy": 0.4}}'
+    return RecipeError.single(
+        f"{path}: no metrics", str(path), given=given, expected="JSON: {set: {name: number}}", fix=fix
+    )
+
+
+def _single(where: str, given: str, expected: str, fix: str) -> RecipeError:
+    return RecipeError.single("recipe attach", where, given=given, expected=expected, fix=fix)
