@@ -24,7 +24,7 @@ from recipe.integrations.parquet import FileRules, ParquetSink, steps_of
 from recipe.mixing.stream import Stream
 from recipe.run.files import LINES_NAME, SEQUENCES, Content, Line, content_of, link_of, linked, read_lines
 from recipe.run.run import Run
-from recipe.run.state import State
+from recipe.run.stream import RunStream
 from recipe.run.writes import append, replace_file
 
 BYTES_PER_POSITION = 3
@@ -47,7 +47,7 @@ def write_run(run: Run, watch: Callable[[int], None] = lambda step: None) -> Non
     stages = list(run.recipe.stages)
     folder = run.path / SEQUENCES
     lines = _Lines(folder, [line for line in read_lines(folder) if line.content.stop <= run.step])
-    with ParquetSink(folder, _rules(run), start=run.step) as sink:
+    with ParquetSink(folder, _rules(run.name, run.recipe), start=run.step) as sink:
         close = curriculum.chunk_close(run.step)
         for step, batch in run.stream().batches(run.step):
             sink.write(step, stages[curriculum.stretch(step).stage], batch)
@@ -77,7 +77,7 @@ def repair(run: Run, holding: Holding) -> list[Gap]:
             since. All others are.
     """
     folder = run.path / SEQUENCES
-    floor = State.from_bytes(run.state()).readable_from
+    floor = _floor(run.stream())
     written = [line.content for line in holding.lines]
     left = []
     for gap in holding.gaps:
@@ -99,17 +99,39 @@ def repair(run: Run, holding: Holding) -> list[Gap]:
     return left
 
 
+def _floor(stream: RunStream) -> int:
+    """The first step that can be served again: back to where the run began, or data was replaced since."""
+    while stream.floor:
+        try:
+            stream = stream.at(stream.floor - 1)
+        except RecipeError:
+            break
+    return stream.floor
+
+
 def _write_again(run: Run, gap: Gap) -> list[Content]:
-    """Serve the steps of a gap once more, into files that end where they ended."""
-    stream, stages = run.stream(), list(run.recipe.stages)
-    curriculum = stream.curriculum
-    stream.snapshot(gap.first)  # from the nearest one on record
-    close = curriculum.chunk_close(gap.first)
-    with ParquetSink(run.path / SEQUENCES, _rules(run), start=gap.first, keep_later=True) as sink:
+    """Serve the steps of a gap once more, each turn of the run by its own recipe."""
+    written, first = list[Content](), gap.first
+    while first < gap.stop:
+        stream, stop = run.stream().at(gap.stop - 1), gap.stop
+        while stream.floor > first:
+            stop, stream = stream.floor, stream.at(stream.floor - 1)
+        written += _write_turn(run, stream, first, stop)
+        first = stop
+    return written
+
+
+def _write_turn(run: Run, stream: RunStream, first: int, stop: int) -> list[Content]:
+    """Serve steps of one turn once more, into files that end where they ended."""
+    curriculum, stages = stream.curriculum, list(stream.recipe.stages)
+    stream.snapshot(first)  # from the nearest one on record
+    close = curriculum.chunk_close(first)
+    rules = _rules(run.name, stream.recipe)
+    with ParquetSink(run.path / SEQUENCES, rules, start=first, keep_later=True) as sink:
         # As any stream: what is served again is no progress of the trainer's.
-        for step, batch in Stream.batches(stream, gap.first, stop=gap.stop):
+        for step, batch in Stream.batches(stream, first, stop=stop):
             sink.write(step, stages[curriculum.stretch(step).stage], batch)
-            if sink.step == close < gap.stop:
+            if sink.step == close < stop:
                 sink.close_file()
                 close = curriculum.chunk_close(close)
     return [content_of(*steps_of(path), path) for path in sink.finished]
@@ -153,11 +175,11 @@ def sink_of(recipe: Recipe) -> SinkConfig:
     return recipe.sink or SinkConfig()
 
 
-def _rules(run: Run) -> FileRules:
-    sink = sink_of(run.recipe)
+def _rules(name: str, recipe: Recipe) -> FileRules:
+    sink = sink_of(recipe)
     return FileRules(
-        pools=tuple(run.recipe.pools),
-        about={"run": run.name, "fingerprint": fingerprint(run.recipe), "labels": run.recipe.labels},
+        pools=tuple(recipe.pools),
+        about={"run": name, "fingerprint": fingerprint(recipe), "labels": recipe.labels},
         rows_per_file=sink.rows_per_file,
         compression=sink.compression,
     )

@@ -9,9 +9,9 @@ where something else closed it early.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from recipe.config import Recipe
 from recipe.mixing.curriculum import Curriculum
@@ -107,7 +107,7 @@ class Accounts:
                 continue
             layout = self.curriculum.stages[self.curriculum.stretch(start.step).stage]
             stage = totals.setdefault(layout.name, {})
-            for name, a, b in zip(self.names, start.pools, end.pools, strict=True):
+            for name, a, b in triples(self.names, start, end):
                 pool = stage.setdefault(name, dict.fromkeys(STAGE_COUNTS, 0))
                 for kind in STAGE_COUNTS:
                     pool[kind] += getattr(b, kind) - getattr(a, kind)
@@ -120,15 +120,10 @@ class Accounts:
             for name, pool in zip(self.names, snapshot.pools, strict=True)
         }
 
-    def discarded(self, end: Snapshot, back_to: Snapshot) -> Plain:
-        """What a rewind takes out of the account, by pool and kind."""
-        pairs = zip(self.names, back_to.pools, end.pools, strict=True)
-        return {name: difference(a, b) for name, a, b in pairs}
-
     def warnings(self, before: Snapshot, after: Snapshot) -> list[Plain]:
         """Bodies of the rows for pools that passed ``max_epochs`` between two snapshots."""
         rows = []
-        for name, a, b in zip(self.names, before.pools, after.pools, strict=True):
+        for name, a, b in triples(self.names, before, after):
             allowed = self.recipe.epochs_allowed(name)
             if passed(b, allowed) and not passed(a, allowed):
                 rows.append(
@@ -142,6 +137,20 @@ class Accounts:
                     }
                 )
         return rows
+
+
+def triples(
+    names: Sequence[str], before: Snapshot, after: Snapshot
+) -> Iterator[tuple[str, PoolState, PoolState]]:
+    """Name and states of every pool of the later snapshot; a pool added since had given nothing before."""
+    assert len(before.pools) <= len(after.pools) <= len(names), (len(before.pools), len(after.pools), names)
+    for name, a, b in zip_longest(names[: len(after.pools)], before.pools, after.pools):
+        yield name, a or PoolState(), b
+
+
+def discarded(names: Sequence[str], end: Snapshot, back_to: Snapshot) -> Plain:
+    """What a rewind takes out of the account, by pool and kind."""
+    return {name: difference(a, b) for name, a, b in triples(names, back_to, end)}
 
 
 def difference(before: PoolState, after: PoolState) -> Plain:

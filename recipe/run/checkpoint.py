@@ -13,23 +13,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from recipe.errors import RecipeError
-from recipe.mixing.snapshot import Cursor, Snapshot, start_of
+from recipe.mixing.snapshot import Cursor, Snapshot
 from recipe.run import lease, writes
-from recipe.run.accounts import Accounts, Closing, StageTotals
+from recipe.run.accounts import Accounts, Closing, StageTotals, discarded
 from recipe.run.canonical import Plain, canonical
-from recipe.run.folder import RunFolder
-from recipe.run.head import Head, closing_of, data_rows, lineage, read_head, rows_since, snapshot_of
-from recipe.run.ledger import SAYING_KINDS, Row, Tail, chained, now, read_tail
+from recipe.run.folder import RunFolder, read_version
+from recipe.run.head import (
+    Head,
+    closing_of,
+    closings_since,
+    lineage,
+    read_head,
+    rows_since,
+    snapshot_of,
+)
+from recipe.run.ledger import (
+    CLOSING_KINDS,
+    SAYING_KINDS,
+    TURN_KINDS,
+    Row,
+    Tail,
+    chained,
+    now,
+    read_tail,
+    row_at,
+)
 from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed, unseal
 from recipe.run.statement import Statement, Subject, manifest_plain
 from recipe.run.stream import RunStream
+from recipe.run.turns import TurnAt
 
 _HARMLESS = ("chunk", "checkpoint", "warning")
 """Rows of another handle that a handle can go on after."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turning:
+    """A turn that is not on record yet."""
+
+    kind: str
+    body: Plain
+    """What its row says beside what every turn's row does."""
+    base: Snapshot
+    """The state from which the steps go on."""
+    before: Subject
+    """The run up to it."""
+    stream: RunStream | None = None
+    """Of the run up to it, where steps since the last checkpoint belong to it."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """What its row names, by path in the run folder; written first."""
+
+    def core(self, after: Subject) -> Plain:
+        """What identifies it in its row; ``after`` is the run from there on."""
+        return {
+            "kind": self.kind,
+            "step": self.base.step,
+            "recipe": after.version,
+            "recipe_hash": after.version_hash,
+            "snapshot": self.base.to_plain(),
+        }
+
+    def place(self, after: Subject) -> TurnAt:
+        """Its place while it has no row."""
+        return TurnAt.pending(self.core(after))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +91,19 @@ class Standing:
     """Last row of the ledger when this handle last read or wrote it."""
     rewinds: bool
     """The first checkpoint discards what the ledger has beyond ``opened``."""
-    after_data: bool = False
-    """``opened`` is a state taken after new data was accepted at its own step."""
-    changed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Pools whose change was accepted and is not on record yet: fingerprint before, after."""
+    after_turn: bool = False
+    """``opened`` is a state taken after the turn at its own step."""
+    undone: int | None = None
+    """Row of a turn at the very step of ``opened`` that is discarded."""
+    turning: Turning | None = None
+    """The turn that the first checkpoint puts on record."""
+
+    @property
+    def changed(self) -> Mapping[str, tuple[str, str]]:
+        """Pools whose change was accepted and is not on record yet: fingerprint before, after."""
+        if self.turning is None or self.turning.kind != "data":
+            return {}
+        return {name: (m["before"], m["after"]) for name, m in self.turning.body["pools"].items()}
 
     def on_record(self) -> list[Plain]:
         """The accepted change as manifests state it: from which step, and both fingerprints of each pool."""
@@ -54,22 +113,24 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class _Draft:
-    """What a checkpoint will write."""
+    """What a checkpoint, or a turn without one, will write."""
 
     rows: list[Plain]
-    manifest: bytes
-    number: int
+    turn: TurnAt
+    """In force after it."""
+    manifest: bytes = b""
+    number: int = 0
 
 
 class Writer:
     """Writes the checkpoints of one handle."""
 
-    def __init__(self, folder: RunFolder, subject: Subject, accounts: Accounts, stream: RunStream) -> None:
+    def __init__(self, folder: RunFolder, subject: Subject, stream: RunStream) -> None:
         """For a run whose recipe and pools are open."""
         self._folder = folder
         self.subject = subject
         """The run, as its manifests state it."""
-        self._accounts = accounts
+        self._accounts = Accounts(subject.recipe)
         self._stream = stream
 
     def write(self, standing: Standing, step: int, statement: Statement) -> Iterator[Standing]:
@@ -78,19 +139,54 @@ class Writer:
         Raises:
             RecipeError: another handle went on elsewhere, somebody else is writing, or the system refuses.
         """
+
+        def draft(head: Head) -> _Draft:
+            return self._draft(head, standing, step, statement)
+
+        for written, known in self._written(standing, step, draft):
+            self.subject = replace(self.subject, turn=written.turn)
+            yield Standing(opened=snapshot_of(known), known=known, rewinds=False)
+            writes.replace_file(latest_path(self._folder.path), written.manifest)
+
+    def write_turn(self, standing: Standing) -> Standing:
+        """Put a turn on record without a checkpoint: it counts once a later checkpoint does.
+
+        Raises:
+            RecipeError: as :meth:`write`.
+        """
+        turning = standing.turning
+        assert turning is not None
+
+        def draft(head: Head) -> _Draft:
+            bodies = self._bodies(head, standing, turning.base)[0]
+            rows = chained(head.tail.last, bodies, time=now())
+            return _Draft(rows=rows, turn=self._turn_of(head.tail, rows))
+
+        for written, known in self._written(standing, turning.base.step, draft):
+            self.subject = replace(self.subject, turn=written.turn)
+            standing = Standing(opened=turning.base, known=known, rewinds=False)
+        return standing
+
+    def _written(
+        self, standing: Standing, step: int, drafted: Callable[[Head], _Draft]
+    ) -> Iterator[tuple[_Draft, Row]]:
+        """Write a draft under the lease; yields it and its last row while the lease is held."""
         head = self._head(standing, step)
-        draft = self._draft(head, standing, step, statement)
+        draft = drafted(head)
         with lease.held(self._folder.lease) as held:
             if read_tail(self._folder.ledger) != head.tail:
                 head = self._head(standing, step)
-                draft = self._draft(head, standing, step, statement)
-            held.check()
-            writes.replace_file(manifest_path(self._folder.path, draft.number), draft.manifest)
+                draft = drafted(head)
+            files = standing.turning.files if standing.turning is not None else {}
+            for name, data in files.items():
+                held.check()
+                writes.replace_file(self._folder.path / name, data)
+            if draft.manifest:
+                held.check()
+                writes.replace_file(manifest_path(self._folder.path, draft.number), draft.manifest)
             held.check()
             self._append(head.tail, draft.rows)
-            known = Row(_offset(head.tail, draft.rows[:-1]), draft.rows[-1])
-            yield Standing(opened=snapshot_of(known), known=known, rewinds=False)
-            writes.replace_file(latest_path(self._folder.path), draft.manifest)
+            yield draft, Row(_offset(head.tail, draft.rows[:-1]), draft.rows[-1])
 
     def _append(self, tail: Tail, rows: list[Plain]) -> None:
         data = b"".join(canonical(row) + b"\n" for row in rows)
@@ -101,9 +197,11 @@ class Writer:
         """The ledger's end, if this handle may write after it."""
         path = self._folder.ledger
         check_nothing_lost(self._folder)
-        pending = standing.rewinds or bool(standing.changed)
+        pending = standing.rewinds or (standing.turning is not None and standing.turning.stream is None)
         if pending:
-            head = read_head(path, standing.opened.step, after_data=standing.after_data)
+            head = read_head(
+                path, standing.opened.step, after_turn=standing.after_turn, undone=standing.undone
+            )
         else:
             head = read_head(path)
         since = [row for row in rows_since(path, head.tail, standing.known) if row.kind not in SAYING_KINDS]
@@ -122,47 +220,56 @@ class Writer:
             fix="open the run again, at the step whose weights are loaded",
         )
 
-    def _draft(self, head: Head, standing: Standing, step: int, statement: Statement) -> _Draft:
+    def _bodies(self, head: Head, standing: Standing, end: Snapshot) -> tuple[list[Plain], list[Snapshot]]:
+        """Rewind, chunk and turn rows up to a state; and the states between which stage totals add up."""
         start = closing_of(head.closing, tuple(self._accounts.recipe.stages))
+        anchor = self._anchor(head)
+        states = [anchor, *map(snapshot_of, closings_since(self._folder.ledger, head))]
         bodies: list[Plain] = []
         if standing.rewinds:
             bodies.append(self._rewind(head, standing))
-        if standing.changed:
-            early, start = self._data_change(start, standing)
+        if standing.turning is not None:
+            early, start = self._turn(start, standing, standing.turning)
             bodies += early
-        parent = self._parent(head)
-        anchor = self._anchor(head)
-        first = min(start.snapshot, anchor, key=lambda snapshot: snapshot.step)
-        marks = self._stream.closings(first, step)
-        end = self._stream.snapshot(step)
+            states += [standing.opened, standing.turning.base]
+        first = anchor if anchor.step > start.snapshot.step else start.snapshot
+        marks = self._stream.closings(first, end.step)
         if end.ended and first.step < end.step and (not marks or marks[-1].step < end.step):
             marks.append(end)  # a walk that stops here does not see that nothing follows
         chunks = [mark for mark in marks if mark.step > start.snapshot.step]
         bodies += self._accounts.chunk_rows(start, chunks, self.subject.version)
-        warned = self._accounts.warnings(standing.opened if standing.changed else anchor, end)
-        stages = self._accounts.stage_totals(
-            parent["stages"] if parent else {}, [anchor, *(m for m in marks if m.step > anchor.step), end]
-        )
+        return bodies, [*states, *(mark for mark in marks if mark.step > states[-1].step), end]
+
+    def _draft(self, head: Head, standing: Standing, step: int, statement: Statement) -> _Draft:
+        end = self._stream.snapshot(step)
+        bodies, states = self._bodies(head, standing, end)
+        parent, anchor = self._parent(head), self._anchor(head)
+        warned = self._accounts.warnings(standing.opened if standing.turning else anchor, end)
         told = _Told(
             statement,
             parent,
-            stages,
+            self._accounts.stage_totals(parent["stages"] if parent else {}, states),
             warnings=[*(parent["warnings"] if parent else ()), *warned],
-            data_changes=[
-                *self._data_changes(head, parent, standing),
-                *standing.on_record(),
-            ],
+            data_changes=[*self._data_changes(head, parent), *standing.on_record()],
         )
         return self._sealed(head, [*bodies, *warned], end, told)
+
+    def _turn_of(self, tail: Tail, rows: list[Plain]) -> TurnAt:
+        """The turn in force after some rows."""
+        turns = [k for k, row in enumerate(rows) if row["kind"] in TURN_KINDS]
+        if not turns:
+            return self.subject.turn
+        return TurnAt.of(Row(_offset(tail, rows[: turns[-1]]), rows[turns[-1]]))
 
     def _sealed(self, head: Head, bodies: list[Plain], end: Snapshot, told: _Told) -> _Draft:
         """Chain the rows, write the manifest's text, and end with the checkpoint row that names it."""
         time = now()
         rows = chained(head.tail.last, bodies, time=time)
         last = rows[-1] if rows else head.tail.last.data
+        turn = self._turn_of(head.tail, rows)
         number = int(head.numbered.data["manifest"]) + 1 if head.numbered else 1
         plain = manifest_plain(
-            self.subject,
+            replace(self.subject, turn=turn),
             self._accounts,
             told.statement,
             {
@@ -178,7 +285,7 @@ class Writer:
             },
         )
         data = sealed(plain)
-        closing = [k for k, row in enumerate(rows) if row["kind"] in ("chunk", "data")]
+        closing = [k for k, row in enumerate(rows) if row["kind"] in CLOSING_KINDS]
         pointer = (
             {"row": rows[closing[-1]]["row"], "offset": _offset(head.tail, rows[: closing[-1]])}
             if closing
@@ -195,63 +302,73 @@ class Writer:
             "positions": end.positions,
             "cumulative": self._accounts.cumulative(end),
             "closing": pointer,
+            "turn": turn.pointer,
             "lineage": lineage(self._folder.ledger, head.parent),
             "snapshot": end.to_plain(),
         }
         rows += chained(Row(0, last), [body], time=time)
-        return _Draft(rows=rows, manifest=data, number=number)
+        return _Draft(rows=rows, turn=turn, manifest=data, number=number)
 
     def _rewind(self, head: Head, standing: Standing) -> Plain:
         reached = snapshot_of(head.reached)
         at = head.parent if head.parent and head.parent.end_step == standing.opened.step else None
-        at = None if standing.after_data else at
-        return {
+        at = None if standing.after_turn else at
+        row = {
             "kind": "rewind",
             "from_step": reached.step,
             "to_step": standing.opened.step,
             "manifest": at.data["manifest"] if at else None,
-            "discarded": self._accounts.discarded(reached, standing.opened),
+            "discarded": discarded(self._names_at(head.reached), reached, standing.opened),
         }
+        return row if standing.undone is None else {**row, "turn": standing.undone}
 
-    def _data_change(self, start: Closing, standing: Standing) -> tuple[list[Plain], Closing]:
-        """The chunk so far as a row of its own, then the change; the chunk goes on after it."""
-        here = self._stream.snapshot(standing.opened.step)
-        rows = []
-        if standing.opened.step > start.snapshot.step:
-            stage, _, planned_from = self._accounts.place(start)
-            length = self._accounts.curriculum.stages[stage].length
-            planned_to = min(max(planned_from, standing.opened.stage_positions), length)
-            version = self.subject.version
-            rows.append(self._accounts.chunk_row(start, standing.opened, planned_to, version))
-            start = Closing(here, stage, planned_to)
+    def _names_at(self, row: Row) -> tuple[str, ...]:
+        """Names of the pools of a row's snapshot, in order."""
+        number = row.data.get("recipe")
+        if number in (None, self.subject.version):
+            return self._accounts.names
+        return tuple(read_version(self._folder, int(number)).recipe.pools)
+
+    def _turn(self, start: Closing, standing: Standing, turning: Turning) -> tuple[list[Plain], Closing]:
+        """The chunks up to a turn, the open one as a row of its own, then the turn; the chunk goes on."""
+        opened, before = standing.opened, turning.before
+        accounts = Accounts(before.recipe)
+        marks = turning.stream.closings(start.snapshot, opened.step) if turning.stream is not None else []
+        rows = accounts.chunk_rows(start, marks, before.version)
+        if marks:
+            start = Closing(marks[-1], accounts.place(start)[0], rows[-1]["grid"][1])
+        if opened.step > start.snapshot.step:
+            stage, _, planned_from = accounts.place(start)
+            length = accounts.curriculum.stages[stage].length
+            planned_to = min(max(planned_from, opened.stage_positions), length)
+            rows.append(accounts.chunk_row(start, opened, planned_to, before.version))
+            start = Closing(opened, stage, planned_to)
         row = {
-            "kind": "data",
-            "step": here.step,
-            "accepted": True,
-            "pools": standing.on_record()[0]["pools"],
-            "stage": self._accounts.curriculum.stages[start.stage].name,
+            **turning.body,
+            **turning.core(self.subject),
+            "stage": list(before.recipe.stages)[start.stage],
             "grid": [start.planned_to, start.planned_to],
-            "snapshot": here.to_plain(),
+            "turn": before.turn.pointer,
         }
-        return [*rows, row], Closing(here, start.stage, start.planned_to)
+        return [*rows, row], Closing(turning.base, start.stage, start.planned_to)
 
-    def _data_changes(self, head: Head, parent: Plain | None, standing: Standing) -> list[Plain]:
+    def _data_changes(self, head: Head, parent: Plain | None) -> list[Plain]:
         """Accepted changes on record up to here: those of the parent, and rows since."""
         known = list(parent.get("accepted_data_changes", ())) if parent else []
-        if standing.changed or (parent["readable_from"] if parent else 0) == self.subject.readable_from:
-            return known
-        rows = data_rows(self._folder.ledger, head.parent, standing.opened.step)
-        return known + [{"step": row.end_step, "pools": row.data["pools"]} for row in reversed(rows)]
+        rows = [row for row in closings_since(self._folder.ledger, head) if row.kind == "data"]
+        return known + [{"step": row.end_step, "pools": row.data["pools"]} for row in rows]
 
     def _parent(self, head: Head) -> Plain | None:
+        """The manifest that the next one follows: in a branch, at first, the one it started from."""
         if head.parent is None:
-            return None
+            first = row_at(self._folder.ledger, 0).data.get("parent")
+            return read_manifest(self._folder.parent, first["hash"]) if first else None
         path = manifest_path(self._folder.path, int(head.parent.data["manifest"]))
         return read_manifest(path, head.parent.data["manifest_hash"])
 
     def _anchor(self, head: Head) -> Snapshot:
         """The snapshot of the parent checkpoint, or the run's start."""
-        return snapshot_of(head.parent) if head.parent else start_of(len(self._accounts.names))
+        return snapshot_of(head.parent or row_at(self._folder.ledger, 0))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,11 @@ class RunFolder:
         return self.path / "run.yaml"
 
     @property
+    def parent(self) -> Path:
+        """A branch's copy of the manifest that it started from."""
+        return self.path / "parent.yaml"
+
+    @property
     def ledger(self) -> Path:
         """The append-only rows."""
         return self.path / "ledger.jsonl"

@@ -24,7 +24,6 @@ from recipe.run.ledger import (
     read_tail,
     row_at,
     rows_backwards,
-    surviving,
 )
 
 
@@ -43,16 +42,19 @@ class Head:
     """The last checkpoint row of all, discarded or not: manifests are numbered after it."""
 
 
-def read_head(path: Path, limit: int | None = None, *, after_data: bool = False) -> Head:
+def read_head(
+    path: Path, limit: int | None = None, *, after_turn: bool = False, undone: int | None = None
+) -> Head:
     """The head of a ledger as seen from step ``limit`` (default: from its end).
 
-    New data that was accepted at the very step comes after a checkpoint there; it counts only
-    where ``after_data`` says that it was accepted already.
+    A turn at the very step comes after a checkpoint there; it counts only where ``after_turn`` says
+    that it was taken already. ``undone`` is the number of a turn's row that does not count, nor any
+    after it.
     """
     tail = read_tail(path)
     last = last_of_course(path, tail)
-    if last.kind != "checkpoint" or after_data:
-        return _search(path, tail, limit, after_data=after_data)
+    if last.kind != "checkpoint" or after_turn or undone is not None:
+        return _search(path, tail, limit, (after_turn, undone))
     if limit is None or last.end_step <= limit:
         return Head(tail, last, _closing_before(path, last), last, last)
     parent, child = _ancestor(path, last, limit)
@@ -60,9 +62,7 @@ def read_head(path: Path, limit: int | None = None, *, after_data: bool = False)
         closing: Row | None = _closing_before(path, parent)
     else:
         closing = _closing_between(path, parent, child, limit)
-    return (
-        Head(tail, last, closing, parent, last) if closing else _search(path, tail, limit, after_data=False)
-    )
+    return Head(tail, last, closing, parent, last) if closing else _search(path, tail, limit, (False, None))
 
 
 def _closing_before(path: Path, checkpoint: Row) -> Row:
@@ -136,17 +136,19 @@ def _closing_between(path: Path, parent: Row | None, child: Row, limit: int) -> 
     return None
 
 
-def _search(path: Path, tail: Tail, limit: int | None, *, after_data: bool) -> Head:
+def _search(path: Path, tail: Tail, limit: int | None, turn: tuple[bool, int | None]) -> Head:
+    after_turn, undone = turn
     reached = closing = parent = numbered = None
     bound = Bound()
     for row in rows_backwards(path, tail.end):
         alive = bound.keeps(row)
         near = alive and (limit is None or row.end_step <= limit)
+        near = near and (undone is None or row.number < undone)
         if row.kind == "checkpoint":
             numbered = numbered or row
             if near and parent is None:
                 parent = row
-                closing = None if row.end_step == limit and not after_data else closing
+                closing = None if row.end_step == limit and not after_turn else closing
         if row.kind in CLOSING_KINDS:
             closing = closing or (row if near else None)
         if row.kind == "checkpoint" or row.kind in CLOSING_KINDS:
@@ -204,20 +206,24 @@ def lineage(path: Path, parent: Row | None) -> Plain:
     return {"depth": depth + 1, "parent": parent.offset, "skip": skip.offset}
 
 
-def data_rows(path: Path, since: Row | None, limit: int) -> list[Row]:
-    """Rows of accepted changes after a checkpoint, at most at a step, last first."""
+def closings_since(path: Path, head: Head) -> list[Row]:
+    """The closing rows of the lineage after its last checkpoint, up to ``head.closing``; first to last."""
+    since = head.parent.number if head.parent is not None else 0
+    if head.closing.number <= since:
+        return []
     rows: list[Row] = []
-    for row in surviving(path, read_tail(path), limit):
-        if since is not None and row.number <= since.number:
+    bound = Bound(head.closing.end_step)
+    for row in rows_backwards(path, head.tail.end):
+        if row.number <= since:
             break
-        if row.kind == "data":
+        if bound.keeps(row) and row.kind in CLOSING_KINDS and row.number <= head.closing.number:
             rows.append(row)
-    return rows
+    return rows[::-1]
 
 
 def closing_of(row: Row, stages: Sequence[str]) -> Closing:
     """The end of the stretch that a closing row accounts for; ``stages`` in the recipe's order."""
-    if row.kind == "created":
+    if "grid" not in row.data:
         return Closing(snapshot_of(row), 0, 0)
     return Closing(snapshot_of(row), stages.index(row.data["stage"]), int(row.data["grid"][1]))
 

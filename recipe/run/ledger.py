@@ -5,11 +5,11 @@ is a fault. A last line without line end is an append that was cut short: it cou
 and is cut off by the next write. It is never mistaken for a damaged row: a line that begins with
 one whole JSON value was complete, and if it is not what the chain demands it is reported.
 
-Rows that close a stretch of steps (``chunk``, ``data``) and checkpoints hold a snapshot. A rewind
+Rows that close a stretch of steps (chunks and turns) and checkpoints hold a snapshot. A rewind
 to step ``t`` discards what came before it and ends after ``t``; one that names a manifest discards
-all rows after that checkpoint's, so also new data that was accepted at ``t`` itself. Read
-backwards, a row therefore counts when it ends at or before the least ``to_step`` met so far and
-lies in no such gap: :class:`Bound` keeps both.
+all rows after that checkpoint's, so also a turn at ``t`` itself, and one that names a turn's row
+discards all rows from there on. Read backwards, a row therefore counts when it ends at or before the
+least ``to_step`` met so far and lies in no such gap: :class:`Bound` keeps all three.
 
 No place in the file is trusted: a row is taken only if its own hash is right and the line before it
 is the row that it names, so that rows which were dropped, swapped or repeated are found wherever
@@ -35,7 +35,9 @@ from recipe.errors import RecipeError
 from recipe.run.canonical import Plain, canonical, digest, hash_of
 
 FORMAT = 1
-CLOSING_KINDS = ("created", "chunk", "data")
+TURN_KINDS = ("created", "data", "amend", "skip", "withdraw")
+"""Rows where the course of a run turns: the steps after them go on from their snapshot."""
+CLOSING_KINDS = (*TURN_KINDS, "chunk")
 """Rows whose snapshot the next chunk row starts from."""
 SAYING_KINDS = ("metrics", "opened", "decision", "forgotten")
 """Rows that only say something about a run: they change nothing of its course and may stand anywhere."""
@@ -172,9 +174,14 @@ class Bound:
         """With ``limit``, as if a rewind to that step came now."""
         self._step = limit
         self._manifest: int | None = None
+        self._turn: int | None = None
 
     def keeps(self, row: Row) -> bool:
         """Whether the row counts; every row must be asked about."""
+        if self._turn is not None:
+            if row.number >= self._turn:
+                return False
+            self._turn = None
         if self._manifest is not None:
             if row.kind != "checkpoint" or row.data["manifest"] != self._manifest:
                 return False
@@ -183,7 +190,7 @@ class Bound:
         if row.kind == "rewind":
             to_step = int(row.data["to_step"])
             self._step = to_step if self._step is None else min(self._step, to_step)
-            self._manifest = row.data.get("manifest")
+            self._manifest, self._turn = row.data.get("manifest"), row.data.get("turn")
         return kept
 
 

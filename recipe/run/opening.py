@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -11,11 +11,11 @@ from recipe.config import Recipe, difference, fingerprint
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools, open_pools, pool_problems
 from recipe.mixing.snapshot import Snapshot
-from recipe.run.accounts import Accounts
+from recipe.pools import Pool
 from recipe.run.canonical import hash_of
-from recipe.run.checkpoint import Standing, Writer, check_nothing_lost, read_from_beginning
+from recipe.run.checkpoint import Standing, Turning, Writer, check_nothing_lost, read_from_beginning
 from recipe.run.folder import RecipeVersion, RunFolder, read_version
-from recipe.run.head import Head, data_rows, find_checkpoint, read_head, snapshot_of
+from recipe.run.head import Head, find_checkpoint, read_head, snapshot_of
 from recipe.run.hints import Hints
 from recipe.run.holdings import (
     Holding,
@@ -23,12 +23,13 @@ from recipe.run.holdings import (
     known_paths,
     refuse_changed,
 )
-from recipe.run.ledger import Row, check_chain, row_at, rows_backwards
+from recipe.run.ledger import TURN_KINDS, Row, check_chain, row_at, rows_backwards
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.run import Run
 from recipe.run.state import State
 from recipe.run.statement import Subject
 from recipe.run.stream import RunStream
+from recipe.run.turns import TurnAt, find_turn, turn_before
 
 NEW_DATA = (
     "put the old data back, or accept the new (recipe run --accept-data-change, in Python "
@@ -44,6 +45,8 @@ class Place:
     state: State
     version_hash: str
     from_state: bool
+    undone: int | None = None
+    """Row of a turn at the very step that the place comes before: going on from here discards it."""
 
 
 def open_run(
@@ -109,7 +112,7 @@ def _start(folder: RunFolder) -> Place:
         version=version.version,
         recipe=version.recipe,
         holdings={name: Holding.from_plain(pool) for name, pool in first.data["pools"].items()},
-        readable_from=0,
+        turn=TurnAt.of(first),
         snapshot=snapshot_of(first),
     )
     return Place(state=state, version_hash=version.hash, from_state=False)
@@ -127,29 +130,28 @@ def _place_of_state(folder: RunFolder, state: State, step: int | None) -> Place:
     version: RecipeVersion = read_version(folder, state.version)
     if fingerprint(version.recipe) != fingerprint(state.recipe):
         raise other_recipe(folder, version.recipe, state.recipe)
-    _check_recorded(folder, state)
-    return Place(state=state, version_hash=version.hash, from_state=True)
+    turn, after = find_turn(folder.ledger, state.turn)
+    step = state.snapshot.step
+    if turn is None or (after is not None and after.end_step < step):
+        raise _other_course(folder, state, after if turn is not None else None)
+    undone = after.number if after is not None and after.end_step == step else None
+    return Place(state=state, version_hash=version.hash, from_state=True, undone=undone)
 
 
-def _check_recorded(folder: RunFolder, state: State) -> None:
-    """Refuse a state that goes on after new data was accepted which never came on record."""
-    if not state.readable_from:
-        return
-    rows = data_rows(folder.ledger, None, state.snapshot.step)
-    if not rows or rows[0].end_step != state.readable_from:
-        raise RecipeError.single(
-            f"{folder.path}: new data that is not on record",
-            "state",
-            given=f"data accepted at step {state.readable_from}, without a checkpoint after it",
-            expected="data that the run's ledger names",
-            fix="open the run at its last checkpoint with accept_data_change=True",
-        )
-
-
-def _accepted(folder: RunFolder, readable_from: int, step: int) -> Snapshot | None:
-    """Where data was last accepted, as its row has it: steps from there on can be served again."""
-    rows = data_rows(folder.ledger, None, step) if readable_from else []
-    return snapshot_of(rows[0]) if rows and rows[0].end_step == readable_from else None
+def _other_course(folder: RunFolder, state: State, after: Row | None) -> RecipeError:
+    """The error that a state was taken on a course that is not the one on record."""
+    step = state.snapshot.step
+    if after is None:
+        given = f"a turn at step {state.turn.step} that is not on record: no checkpoint came after it"
+    else:
+        given = f"a state of step {step} that knows nothing of the turn on record at step {after.end_step}"
+    return RecipeError.single(
+        f"{folder.path}: a state of another course",
+        "state",
+        given=given,
+        expected="a state of the run as its ledger has it",
+        fix="open the run at its last checkpoint, or with a state that was taken after the turn on record",
+    )
 
 
 def open_place(
@@ -168,41 +170,130 @@ def open_place(
     except RecipeError:
         close_pools(pools.values())
         raise
+    subject = subject_of(place, pools, differing)
+    if not differing:
+        return handle(folder, place, subject, pools)
     snapshot = state.snapshot
-    opened = read_from_beginning(
-        snapshot, {k for k, name in enumerate(state.recipe.pools) if name in differing}
+    marks = {name: {"before": a, "after": b} for name, (a, b) in differing.items()}
+    replaced = {k for k, name in enumerate(state.recipe.pools) if name in differing}
+    turning = Turning(
+        kind="data",
+        body={"accepted": True, "pools": marks},
+        base=read_from_beginning(snapshot, replaced),
+        before=replace(subject, holdings=state.holdings),
     )
-    readable_from = snapshot.step if differing else state.readable_from
-    accepted = None if differing else _accepted(folder, readable_from, snapshot.step)
-    places = [opened] if accepted is None else [accepted, opened]
-    stream = RunStream(state.recipe, pools, places, floor=places[0].step if readable_from else 0)
-    marks = {name: pool.fingerprint for name, pool in pools.items()}
-    identity = hash_of([fingerprint(state.recipe), marks, readable_from])
-    stream.attach(Hints(folder, identity), folder.ledger)
-    subject = Subject(
+    return handle(folder, place, subject, pools, turning)
+
+
+def subject_of(place: Place, pools: Mapping[str, Pool], differing: Container[str] = ()) -> Subject:
+    """The run as manifests state it, with the pools as they are now."""
+    state = place.state
+    return Subject(
         name=state.run,
         recipe=state.recipe,
         version=state.version,
         version_hash=place.version_hash,
         holdings={
             name: Holding.of(pool)
-            if name in differing or not state.holdings[name].documents
+            if name in differing or name not in state.holdings or not state.holdings[name].documents
             else replace(state.holdings[name], path=str(pool.path))
             for name, pool in pools.items()
         },
-        readable_from=readable_from,
+        turn=state.turn,
     )
+
+
+def handle(
+    folder: RunFolder,
+    place: Place,
+    subject: Subject,
+    pools: Mapping[str, Pool],
+    turning: Turning | None = None,
+) -> Run:
+    """A handle that goes on from a place; with ``turning``, another way: its first checkpoint says so."""
+    if turning is not None:
+        subject = replace(subject, turn=turning.place(subject))
+    stream = stream_of(folder, subject, pools, place.state.snapshot if turning is None else turning.base)
+    if turning is not None:
+        stream.follow(lambda: _earlier_stream(folder, place.state, pools, stream.floor))
+    elif place.state.turn.step:
+        stream.follow(lambda: _stream_before(folder, place.state, pools))
     head = read_head(folder.ledger)
-    unfinished = head.reached.kind == "data" and not place.from_state
+    unfinished = head.reached.kind in TURN_KINDS[1:] and not place.from_state
+    opened = place.state.snapshot
     standing = Standing(
-        opened=snapshot,
+        opened=opened,
         known=head.tail.last,
-        rewinds=snapshot.step < head.reached.end_step or unfinished,
-        after_data=place.from_state and 0 < readable_from == snapshot.step,
-        changed=differing,
+        rewinds=opened.step < head.reached.end_step or unfinished or place.undone is not None,
+        after_turn=place.from_state and 0 < subject.turn.step == opened.step,
+        undone=place.undone,
+        turning=turning,
     )
-    writer = Writer(folder, subject, Accounts(state.recipe), stream)
-    return Run(folder, stream, writer, standing)
+    return Run(folder, stream, Writer(folder, subject, stream), standing)
+
+
+def stream_of(folder: RunFolder, subject: Subject, pools: Mapping[str, Pool], at: Snapshot) -> RunStream:
+    """The stream of a run's last turn, opened at a snapshot, with its hints."""
+    turn = subject.turn
+    floor, places = turn.step, [at]
+    if turn.step and not turn.is_pending:
+        places = [snapshot_of(row_at(folder.ledger, turn.offset)), at]
+    stream = RunStream(subject.recipe, pools, places, floor=floor)
+    marks = {name: pool.fingerprint for name, pool in pools.items()}
+    identity = hash_of([fingerprint(subject.recipe), marks, turn.mark])
+    stream.attach(Hints(folder, identity), folder.ledger)
+    return stream
+
+
+def _stream_before(folder: RunFolder, state: State, pools: Mapping[str, Pool]) -> RunStream:
+    """The stream of the turn before that of a state.
+
+    Raises:
+        RecipeError: it is a branch's beginning, or the pools of then are gone.
+    """
+    row = row_at(folder.ledger, state.turn.offset)
+    before = turn_before(folder.ledger, row)
+    if before is None:
+        parent = row.data["parent"]
+        raise RecipeError.single(
+            f"{folder.path}: a step before the branch",
+            f"steps before {state.turn.step}",
+            given="a branch, which begins where it left its parent",
+            expected=f"a step from {state.turn.step} on",
+            fix=f"open the parent, {parent['run']} ({parent['path']}), for what came before",
+        )
+    version = read_version(folder, int(before.data["recipe"]), before.data["recipe_hash"])
+    holdings = dict(state.holdings)
+    for name, marks in row.data.get("pools", {}).items() if row.kind == "data" else ():
+        holdings[name] = replace(holdings[name], fingerprint=marks["before"])
+    earlier = replace(
+        state,
+        version=version.version,
+        recipe=version.recipe,
+        holdings={name: holdings[name] for name in version.recipe.pools},
+        turn=TurnAt.of(before),
+        snapshot=snapshot_of(before),
+    )
+    return _earlier_stream(folder, earlier, pools, row.end_step)
+
+
+def _earlier_stream(folder: RunFolder, state: State, pools: Mapping[str, Pool], stop: int) -> RunStream:
+    """The stream of an earlier turn, which ended at step ``stop``."""
+    mine = {name: pools[name] for name in state.recipe.pools}
+    if changed(state.holdings, mine):
+        raise RecipeError.single(
+            "a step before new data was accepted",
+            f"a step before {stop}",
+            given="data that was replaced later",
+            expected=f"a step from {stop} on",
+            fix="put the old data back and open an older step",
+        )
+    place = Place(state=state, version_hash="", from_state=False)
+    stream = stream_of(folder, subject_of(place, mine), mine, state.snapshot)
+    stream.step = stop
+    if state.turn.step:
+        stream.follow(lambda: _stream_before(folder, state, pools))
+    return stream
 
 
 def other_recipe(folder: RunFolder, old: Recipe, new: Recipe) -> RecipeError:

@@ -150,9 +150,13 @@ class Run:
             version=subject.version,
             recipe=subject.recipe,
             holdings=subject.holdings,
-            readable_from=subject.readable_from,
+            turn=subject.turn,
             snapshot=self._stream_snapshot(self.step if step is None else step),
         )
+        if state.snapshot.step < subject.turn.step:
+            fix = "open the run at that step for a state of it"
+            expected = f"a step from {subject.turn.step} on, where the run last turned"
+            raise RecipeError.single(str(self.path), "step", given=step, expected=expected, fix=fix)
         return state.to_bytes()
 
     def close(self) -> None:

@@ -22,8 +22,9 @@ from recipe.run.canonical import Plain, digest
 from recipe.run.holdings import Holding, Holdings, changed, known_paths, refuse_changed
 from recipe.run.manifest import read_manifest
 from recipe.run.stream import RunStream
+from recipe.run.turns import TurnAt
 
-FORMAT = 1
+FORMAT = 2
 MAGIC = b"recipe state "
 _LARGEST = 1 << 30
 
@@ -37,7 +38,8 @@ class State:
     """Of the recipe."""
     recipe: Recipe
     holdings: Holdings
-    readable_from: int
+    turn: TurnAt
+    """The turn from which these hold."""
     snapshot: Snapshot
 
     def to_bytes(self) -> bytes:
@@ -47,7 +49,7 @@ class State:
             "version": self.version,
             "recipe": recipe_to_plain(self.recipe),
             "pools": {name: [held.path, held.fingerprint] for name, held in self.holdings.items()},
-            "readable_from": self.readable_from,
+            "turn": self.turn.to_plain(),
             "snapshot": self.snapshot.to_plain(),
         }
         text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
@@ -77,7 +79,7 @@ class State:
             holdings={
                 name: Holding(path=path, fingerprint=mark) for name, (path, mark) in plain["pools"].items()
             },
-            readable_from=plain["readable_from"],
+            turn=TurnAt.from_plain(plain["turn"]),
             snapshot=Snapshot.from_plain(plain["snapshot"]),
         )
 
@@ -90,7 +92,7 @@ class State:
             version=plain["recipe"]["version"],
             recipe=recipe_from_plain(plain["recipe"]["resolved"], source=source),
             holdings={name: Holding.from_plain(pool) for name, pool in plain["pools"].items()},
-            readable_from=plain["readable_from"],
+            turn=TurnAt.from_plain(plain["turn"]),
             snapshot=Snapshot.from_plain(plain["snapshot"]),
         )
 
@@ -116,7 +118,7 @@ def stream_from(state: bytes | str | Path, pools_root: str | Path | None = None)
     pools = open_pools(place.recipe, known_paths(place.recipe, place.holdings, root))
     fix = "put the data back that the run was served from"
     refuse_changed(changed(place.holdings, pools), fix=fix)
-    floor = place.snapshot.step if place.readable_from else 0
+    floor = place.snapshot.step if place.turn.step else 0
     return RunStream(place.recipe, pools, [place.snapshot], floor=floor)
 
 

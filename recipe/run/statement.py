@@ -18,6 +18,7 @@ from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain, plain_number
 from recipe.run.holdings import Holding, Holdings
 from recipe.run.manifest import FORMAT
+from recipe.run.turns import TurnAt
 
 Metrics = Mapping[str, Mapping[str, Any]]
 LONGEST_TEXT = 4096
@@ -93,8 +94,8 @@ class Subject:
     version_hash: str
     """Of the stored recipe version, as its file states it."""
     holdings: Holdings
-    readable_from: int
-    """First step that the pools as they are now can serve; above 0 after accepted new data."""
+    turn: TurnAt
+    """The turn from which recipe and pools hold."""
 
 
 def software() -> Plain:
@@ -138,7 +139,7 @@ def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, r
         "software": software(),
         "ledger": rest["ledger"],
         "accepted_data_changes": rest["data_changes"],
-        "readable_from": subject.readable_from,
+        "turn": subject.turn.to_plain(),
         "recipe": {
             "version": subject.version,
             "fingerprint": fingerprint(recipe),

@@ -1,8 +1,13 @@
-"""A stream that knows where it was opened, and leaves hints where it belongs to a run folder."""
+"""A stream that knows where it was opened, and leaves hints where it belongs to a run folder.
+
+It serves from the last turn of the run on. Steps before that turn are served by the stream of the
+turn before, which is opened from the run folder when it is first asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from recipe.config import Recipe
@@ -21,22 +26,51 @@ class RunStream(Stream):
     def __init__(
         self, recipe: Recipe, pools: Mapping[str, Pool], places: Sequence[Snapshot], *, floor: int = 0
     ) -> None:
-        """Opened at the last of the places known; steps before ``floor`` were served from other data."""
+        """Opened at the last of the places known; steps before ``floor`` are those of an earlier turn."""
         super().__init__(recipe, pools, places)
         self.step = places[-1].step
         """First step not consumed when the stream was opened."""
-        self._floor = floor
+        self.floor = floor
+        """First step that this turn of the run serves."""
         self._hints: Hints | None = None
         self._ledger: Path | None = None
+        self._open_earlier: Callable[[], RunStream] | None = None
+        self._earlier: RunStream | None = None
 
     def close(self) -> None:
         """Let go of the files the pools mapped; what is asked for later is opened again."""
         for pool in self._opened:
             pool.close()
+        if self._earlier is not None:
+            self._earlier.close()
 
     def attach(self, hints: Hints, ledger: Path) -> None:
         """Leave hints in a run folder, and find snapshots in its ledger."""
         self._hints, self._ledger = hints, ledger
+
+    def follow(self, open_earlier: Callable[[], RunStream]) -> None:
+        """Serve steps before ``floor`` from the stream of the turn before, opened when it is needed."""
+        self._open_earlier = open_earlier
+
+    def at(self, step: int) -> RunStream:
+        """The stream of the turn that a step belongs to: this one from ``floor`` on.
+
+        Raises:
+            RecipeError: an earlier turn, and there is no run folder to find it in, or its data is gone.
+        """
+        if step >= self.floor:
+            return self
+        if self._open_earlier is None:
+            raise RecipeError.single(
+                "a step before this stream",
+                f"step {step}",
+                given="a state, which holds the run from its last turn on",
+                expected=f"a step from {self.floor} on",
+                fix="open the run folder: it has the turns before (recipe.open_run)",
+            )
+        if self._earlier is None:
+            self._earlier = self._open_earlier()
+        return self._earlier.at(step)
 
     def batches(  # noqa: PLR0913 - as the stream it extends
         self,
@@ -52,6 +86,17 @@ class RunStream(Stream):
         """Steps and their batches from ``start`` (default: where the stream was opened) on."""
         first = self.step if start is None else start
         self._approach(first)
+        if first < self.floor:
+            end = self.floor if stop is None else min(stop, self.floor)
+            before = self.at(first).batches(
+                first, dp_rank, dp_size, micro_batch, stop=end, cu_seqlens=cu_seqlens, read_ahead=read_ahead
+            )
+            if end == stop:
+                return before
+            rest = self.batches(
+                end, dp_rank, dp_size, micro_batch, stop=stop, cu_seqlens=cu_seqlens, read_ahead=read_ahead
+            )
+            return chain(before, rest)
         inner = super().batches(
             first, dp_rank, dp_size, micro_batch, stop=stop, cu_seqlens=cu_seqlens, read_ahead=read_ahead
         )
@@ -68,17 +113,23 @@ class RunStream(Stream):
     ) -> Batch:
         """The rows of one rank in one step, as :meth:`Stream.batch` gives them."""
         self._approach(step)
+        if step < self.floor:
+            return self.at(step).batch(step, dp_rank, dp_size, micro_batch, cu_seqlens=cu_seqlens)
         return super().batch(step, dp_rank, dp_size, micro_batch, cu_seqlens=cu_seqlens)
 
     def snapshot(self, step: int) -> Snapshot:
-        """The state with steps ``0..step - 1`` consumed."""
+        """The state with steps ``0..step - 1`` consumed; at a turn, the one from which it goes on."""
         if step >= 0:
             self._approach(step)
+        if 0 <= step < self.floor:
+            return self.at(step).snapshot(step)
         return super().snapshot(step)
 
     def provenance(self, step: int, row: int) -> list[PieceAt]:
         """Where the body tokens of a row of the global batch come from, left to right."""
         self._approach(step)
+        if step < self.floor:
+            return self.at(step).provenance(step, row)
         return super().provenance(step, row)
 
     def _leaving_hints(self, batches: Iterator[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
@@ -88,17 +139,11 @@ class RunStream(Stream):
             self._hints.served(step, self._memory.before(step + 1))
 
     def _approach(self, step: int) -> None:
-        """Refuse what the data no longer gives; learn a snapshot on record if none near is known."""
+        """Learn a snapshot on record if none near a step of this turn is known."""
         if step < 0:
             raise ValueError(f"step {step} is outside 0..{self.num_steps - 1}")
-        if step < self._floor:
-            raise RecipeError.single(
-                "a step before new data was accepted",
-                f"step {step}",
-                given="data that was replaced later",
-                expected=f"a step from {self._floor} on",
-                fix="put the old data back and open an older step",
-            )
+        if step < self.floor:
+            return
         known = self._memory.before(step)
         if self._hints is None or self._ledger is None or not 0 <= step < self.num_steps:
             return

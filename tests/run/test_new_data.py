@@ -66,7 +66,7 @@ def test_C07_an_accepted_change_is_on_the_ledger_and_in_the_manifest(path: Path)
     assert (data["step"], list(data["pools"])) == (6, ["x"])
     assert [r.data["steps"] for r in rows if r.kind == "chunk"][:2] == [[0, 5], [5, 6]]
     manifest = read_manifest(latest_path(path))
-    assert manifest["readable_from"] == 6
+    assert manifest["turn"]["step"] == 6
     assert manifest["pools"]["x"]["fingerprint"] == data["pools"]["x"]["after"]
     with recipe.open_run(path) as run:
         assert served(run.stream(), 8) == unbroken[2:]
@@ -81,7 +81,7 @@ def test_steps_before_accepted_data_are_not_served_from_it(path: Path):
         state = run.state(7)
         with pytest.raises(RecipeError, match="a step before new data was accepted"):
             run.stream().batch(5)
-    with pytest.raises(RecipeError, match="a step before new data was accepted"):
+    with pytest.raises(RecipeError, match="a step before this stream"):
         recipe.stream_from(state).batch(5)
 
 
@@ -187,7 +187,7 @@ def test_C07_a_run_opened_at_a_state_keeps_the_log(path: Path, step: int):
 def test_C07_a_state_after_an_override_that_never_came_on_record_is_refused(path: Path):
     with recipe.open_run(path, accept_data_change=True) as run:
         state = run.state(7)
-    with pytest.raises(RecipeError, match="new data that is not on record"):
+    with pytest.raises(RecipeError, match="a state of another course"):
         recipe.open_run(path, state=state)
 
 

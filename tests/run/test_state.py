@@ -16,6 +16,7 @@ from recipe.mixing.snapshot import Cursor, Cut, PoolState, Snapshot
 from recipe.run.holdings import Holding
 from recipe.run.manifest import manifest_path
 from recipe.run.state import State, step_of
+from recipe.run.turns import TurnAt
 from tests.run.conftest import Build, served
 
 
@@ -58,7 +59,7 @@ def big_state(num_pools: int, num_stages: int) -> State:
             name: Holding(path=pool["path"], fingerprint=f"{rng.getrandbits(256):064x}")
             for name, pool in pools.items()
         },
-        readable_from=0,
+        turn=TurnAt(row=123_456, offset=10**9, step=10**6, mark=f"{rng.getrandbits(256):064x}"),
         snapshot=Snapshot(step=10**6, pools=states),
     )
 
