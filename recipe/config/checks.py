@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from recipe.config.free import free_faults
 from recipe.config.group import GroupConfig
-from recipe.config.length_checks import length_faults
+from recipe.config.length_checks import length_faults, stated_length
 from recipe.config.model import PoolConfig
 from recipe.config.partial import UnsoundError, given_of, run_checks
-from recipe.config.problems import NOTHING, Fault, nearest
+from recipe.config.problems import NOTHING, TARGET, Fault, nearest
 from recipe.config.recipe import Recipe
 from recipe.config.share_checks import known_pools, share_faults, takes_part
 from recipe.config.stage import Stage
 from recipe.config.stage_checks import STAGE_CHECKS, exactly_one, pool_slicing_faults
 
-_NAME = re.compile(r"[^\W.][\w-]*")
+_NAME = re.compile(r"(?!_target_$)[^\W.][\w-]*")
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
 def recipe_faults(recipe: Recipe, *, in_order: bool = True) -> list[Fault]:
@@ -44,8 +46,8 @@ def _names_of(recipe: Recipe, kind: str) -> Iterator[Fault]:
         yield Fault((kind,), "none", f"at least one of {kind}", f"add one under '{kind}'")
     for name in names:
         if not _NAME.fullmatch(name):
-            expected = "letters, digits, _ and -, not starting with -"
-            repaired = re.sub(r"[^\w-]+", "_", name).lstrip("-") or "a"
+            expected = "letters, digits, _ and -, not starting with -; not _target_"
+            repaired = re.sub(r"[^\w-]+", "_", name.strip("_") if name == TARGET else name).lstrip("-") or "a"
             yield Fault((kind, name), name, expected, f"rename it, for example to {repaired}")
 
 
@@ -72,6 +74,51 @@ def _group_names(recipe: Recipe) -> Iterator[Fault]:
     for name in recipe.groups:
         if name in recipe.pools:
             yield Fault(("groups", name), name, "a name that no pool has", "rename the group or the pool")
+
+
+def _renamed(recipe: Recipe) -> Iterator[Fault]:
+    holders: dict[str, str] = {}
+    for name, pool in recipe.pools.items():
+        for fault in run_checks([_is_another_name], name, pool, recipe.pools, holders):
+            yield fault.below(("pools", name, "renamed_from"))
+
+
+def _is_another_name(
+    name: str, pool: PoolConfig, pools: Mapping[str, PoolConfig], holders: dict[str, str]
+) -> Iterator[Fault]:
+    before = pool.renamed_from
+    if before is None:
+        return
+    if not _NAME.fullmatch(before):
+        fix = "write the name the pool had before, or leave it out"
+        yield Fault((), before, "letters, digits, _ and -, not starting with -", fix)
+    elif before in pools:
+        fix = "leave it out" if before == name else f"rename the pool {before} too, or leave it out"
+        yield Fault((), before, "a name that no pool of the recipe has", fix)
+    elif before in holders:
+        given, fix = (
+            f"{before}, as pools.{holders[before]}",
+            "remove one: two pools would be read in one order",
+        )
+        yield Fault((), given, "a name that one pool had before", fix)
+    holders.setdefault(before, name)
+
+
+def _free_parts(recipe: Recipe) -> Iterator[Fault]:
+    for part in ("trainer", "policy"):
+        yield from run_checks([_free_part], recipe, part)
+
+
+def _free_part(recipe: Recipe, part: str) -> Iterator[Fault]:
+    value = getattr(recipe, part)
+    if value is not None:
+        yield from free_faults(value if part == "trainer" else value.params, (part,))
+
+
+def _policy(recipe: Recipe) -> Iterator[Fault]:
+    if recipe.policy is not None and not _DOTTED.fullmatch(recipe.policy.target):
+        expected, fix = "a dotted name", "write it like recipe.maths.policies.DynamicLoading"
+        yield Fault(("policy", TARGET), recipe.policy.target, expected, fix)
 
 
 def _groups(recipe: Recipe) -> Iterator[Fault]:
@@ -154,6 +201,12 @@ def _pool_slicing(
 
 def _lengths(recipe: Recipe, in_order: bool) -> Iterator[Fault]:
     yield from length_faults(recipe.stages, in_order=in_order)
+    if recipe.simulate_budget is not None and in_order:
+        length = stated_length(recipe.stages)
+        if recipe.simulate_budget < length:
+            fix = f"write the full run's length, or shorten this one to at most {recipe.simulate_budget}"
+            expected = f"{length} or more (the length of this run)"
+            yield Fault(("simulate_budget",), recipe.simulate_budget, expected, fix)
 
 
-_CHECKS = (_names, _tokenizer, _pools, _group_names, _groups, _stages)
+_CHECKS = (_names, _tokenizer, _pools, _renamed, _group_names, _groups, _stages, _policy, _free_parts)

@@ -10,6 +10,7 @@ from typing import Any
 from recipe.config.building import recipe_to_plain
 from recipe.config.recipe import Recipe
 
+_FREE = ("trainer", "policy")
 _ABSENT = "(nothing)"
 
 
@@ -24,6 +25,9 @@ def fingerprint(recipe: Recipe) -> str:
         plain.pop(key, None)
     for pool in plain["pools"].values():
         pool.pop("path", None)
+    for key in _FREE:
+        if key in plain:
+            plain[key] = json.dumps(plain[key], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     text = json.dumps(_in_order(plain), separators=(",", ":"), ensure_ascii=False)
     return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 

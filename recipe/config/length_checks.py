@@ -26,6 +26,21 @@ def length_faults(stages: Mapping[str, Stage], *, in_order: bool) -> Iterator[Fa
         start = _stop(stage, start)
 
 
+def stated_length(stages: Mapping[str, Stage]) -> int:
+    """Positions of all stages in their order, as stated.
+
+    Raises:
+        UnsoundError: a length cannot be known.
+    """
+    start, length = 0, 0
+    for stage in stages.values():
+        span = _span(stage, start)
+        if span.stated < 1:
+            raise UnsoundError
+        start, length = span.stop, length + span.stated
+    return length
+
+
 def _stop(stage: Stage, start: int | None) -> int | None:
     """Where a stage stops; None where that is not known."""
     try:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_serializer
 
+from recipe.config.free import FreeMapping
 from recipe.config.partial import Model, overlay
-from recipe.config.problems import problem
-from recipe.config.values import Amount, Count, Ramp, RampSteps
+from recipe.config.problems import TARGET, problem
+from recipe.config.values import Amount, Count, Prior, Ramp, RampSteps, Text
 
 Exhaustion = Literal["repeat", "stop", "redistribute"]
 Tail = Literal["keep", "backfill", "drop", "pad"]
@@ -57,6 +59,48 @@ class SinkConfig(Model):
     def spelled_out(cls, given: Any) -> Any:
         """Text is a format."""
         return {"format": given} if isinstance(given, str) else given
+
+
+class StartConfig(Model):
+    """Weights from elsewhere that the run starts from, with what must be known of them, on one record."""
+
+    weights: Text
+    """Where they are: a path, an address, or a name with the publisher's."""
+    revision: Text | None = None
+    """Which version of them, such as a commit; in quotes if it looks like a number."""
+    tokenizer: Text | None = None
+    """The tokenizer they were trained with: a folder, a name or a fingerprint."""
+    prior: Prior | None = None
+    """Tokens they have seen before this run, in total or by area; shown apart, never added to the run's."""
+
+    @property
+    def prior_tokens(self) -> int:
+        """Tokens before the start, over all areas."""
+        return sum(self.prior.values()) if isinstance(self.prior, dict) else self.prior or 0
+
+
+class PolicyConfig(Model):
+    """What decides on new shares while the run goes on; keys beside the two are its parameters."""
+
+    target: Text = Field(alias="_target_")
+    """Dotted name of what is made with the parameters: of ``recipe.maths.policies``, or one that whoever
+    starts the run allows."""
+    every: Count
+    """Positions between two decisions: each is made at the first batch end at or after."""
+    params: FreeMapping = Field(default_factory=dict)
+    """Parameters by name, as they are written."""
+
+    @classmethod
+    def spelled_out(cls, given: Any) -> Any:
+        """Whatever is no key of ours is a parameter."""
+        if not isinstance(given, Mapping):
+            return given
+        own = {key: given[key] for key in (TARGET, "every") if key in given}
+        return {**own, "params": {key: value for key, value in given.items() if key not in own}}
+
+    @model_serializer
+    def _plain(self) -> dict[str, Any]:
+        return {TARGET: self.target, "every": self.every, **self.params}
 
 
 class SlicingConfig(Model):
@@ -175,6 +219,8 @@ class PoolConfig(Model):
             "description": "Units planned and shuffled together; default auto: about 64 Mi tokens."
         },
     )
+    renamed_from: Text | None = None
+    """The name it had before: its reading order stays that of the old name."""
     eos: Amount | None = None
     """Id that ends a document, for files made elsewhere that do not say it."""
     bos: Amount | None = None

@@ -9,10 +9,12 @@ from pydantic_core import PydanticCustomError
 
 from recipe.config.merging import STAGE_ALTERNATIVES, drop_alternatives
 from recipe.config.override_text import Change, read_override
-from recipe.config.problems import Fault, Place, Vocabulary, nearest, shown
+from recipe.config.problems import TARGET, Fault, Place, Vocabulary, nearest, shown
 
 _NAMED = ("pools", "groups", "stages")
 """Mappings whose keys are names of the recipe's own: a new one needs a ``+``."""
+_FREE = ("trainer", "policy")
+"""Mappings whose keys are somebody else's: so does a new one there, lest a misspelt key go unnoticed."""
 
 
 def read_overrides(texts: Sequence[str]) -> tuple[list[Change], list[Fault]]:
@@ -51,6 +53,8 @@ def _refused(data: dict[str, Any], change: Change, vocabulary: Vocabulary) -> Fa
             fix = nearest(place[1], known, "name one of these")
             expected = f"one of {', '.join(known) or 'none'}"
             return Fault(place[:2], change.text, expected, f"{fix} +{change.text} adds a new one")
+    if change.kind == "set" and there is missing and (new := _new_in_free(data, change)) is not None:
+        return new
     for depth in range(1, len(place) + 1):
         if not vocabulary.is_known(place[:depth]):
             return vocabulary.unknown_key(place[:depth], change.text)
@@ -66,6 +70,22 @@ def _refused(data: dict[str, Any], change: Change, vocabulary: Vocabulary) -> Fa
         fix = f"write {change.text.lstrip('+')} to replace it"
         return Fault(place, change.text, f"a key the recipe does not have; it is {there}", fix)
     return None
+
+
+def _new_in_free(data: dict[str, Any], change: Change) -> Fault | None:
+    """The fault of a key that a free mapping does not have: misspelt, or new, which a ``+`` says."""
+    place, missing = change.place, object()
+    if len(place) == 1 or place[0] not in _FREE or place in (("policy", TARGET), ("policy", "every")):
+        return None
+    there = [depth for depth in range(1, len(place)) if _get(data, place[:depth], missing) is not missing]
+    depth = max(there, default=1)
+    holder = _get(data, place[:depth], {})
+    if not isinstance(holder, Mapping):
+        return None
+    known = list(map(str, holder))
+    fix = nearest(place[depth], known, "name one of these, or")
+    expected = f"one of {', '.join(known) or 'none'}"
+    return Fault(place[: depth + 1], change.text, expected, f"{fix} +{change.text} adds a new one")
 
 
 def _emptied(there: Any, value: Any, place: Place) -> Place | None:

@@ -16,6 +16,8 @@ Place = tuple[str, ...]
 """Keys from the top of the recipe down; joined with dots it is the override that repairs the fault."""
 
 NOTHING = "nothing"
+TARGET = "_target_"
+"""Names what is made from a mapping; a key of ``policy`` alone."""
 _FAULTS = "recipe_faults"
 _LONGEST_GIVEN = 120
 _EXPECTED = {
@@ -129,6 +131,9 @@ class Vocabulary:
         *above, key = where
         keys = sorted(self.keys_at(tuple(above)) or ())
         expected = f"one of {', '.join(keys)}"
+        if key == TARGET:
+            fix = f"remove it: only a policy is made from a name, under policy.{TARGET}"
+            return Fault(where, given, expected, fix)
         pattern = _matching(self._later, tuple(above))
         if pattern is not None and key in self._later[pattern]:
             return Fault(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from recipe.config.free import FreeMapping
 from recipe.config.group import GroupConfig
 from recipe.config.legs import Leg, ramp_legs
 from recipe.config.model import (
@@ -19,9 +20,11 @@ from recipe.config.model import (
     Method,
     ModelConfig,
     Oversize,
+    PolicyConfig,
     PoolConfig,
     Positions,
     SinkConfig,
+    StartConfig,
     Tail,
     TokenizerConfig,
 )
@@ -74,6 +77,18 @@ class Recipe(Model):
     """Readings of a pool that are allowed; beyond about four, repeated tokens lose their value
     (Muennighoff et al., *Scaling Data-Constrained Language Models*, 2023)."""
     stages: dict[str, Stage]
+    start: StartConfig | None = Field(
+        default=None, json_schema_extra={"description": "Weights from elsewhere that the run starts from."}
+    )
+    policy: PolicyConfig | None = Field(
+        default=None, json_schema_extra={"description": "What decides on new shares while the run goes on."}
+    )
+    trainer: FreeMapping | None = None
+    """Settings of the trainer, under its own names: part of what makes two runs comparable, read by nobody
+    here."""
+    simulate_budget: Count | None = None
+    """Positions of the full run that this one is a small proxy of: its pools are shrunk, so that it sees the
+    repetition that the full run will see."""
     sink: SinkConfig | None = Field(
         default=None, json_schema_extra={"description": "Files that `recipe run` writes."}
     )
@@ -142,6 +157,20 @@ class Recipe(Model):
     def exhaustion(self, pool_name: str) -> Exhaustion:
         """What happens when a pool was read whole."""
         return self.pools[pool_name].on_exhausted or self.on_exhausted
+
+    def order_name(self, pool_name: str) -> str:
+        """The name that a pool's reading order is keyed by: the one it had before it was renamed."""
+        return self.pools[pool_name].renamed_from or pool_name
+
+    @property
+    def simulated_fraction(self) -> Fraction | None:
+        """The part of every pool that a proxy reads; None for a run that simulates no other.
+
+        The stated length of this run over that of the full one (``simulate_budget``); at most one.
+        """
+        if self.simulate_budget is None:
+            return None
+        return Fraction(sum(span.stated for span in self.spans.values()), self.simulate_budget)
 
     def pool_path(self, pool_name: str) -> Path:
         """Where a pool is.

@@ -47,6 +47,9 @@ def recipe_schema() -> dict[str, Any]:
     schema["$defs"]["GroupConfig"] = _with_list(schema["$defs"]["GroupConfig"])
     for name in ("TokenizerConfig", "SinkConfig"):
         schema["$defs"][name] = {"anyOf": [{"type": "string"}, schema["$defs"][name]]}
+    policy = schema["$defs"]["PolicyConfig"]
+    del policy["properties"]["params"]
+    policy["additionalProperties"] = True
     schema.update(title="recipe", description=Recipe.__doc__)
     return {"$schema": _DIALECT, **schema}
 

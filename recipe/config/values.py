@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from unicodedata import east_asian_width, normalize
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from recipe.config.naming import PLAIN_NAME, is_plain_name
 from recipe.config.partial import entries
@@ -216,6 +217,46 @@ WeightNumber = Annotated[
 Quotas = Annotated[dict[str, ShareText], AfterValidator(fill_rest), entries(read_share)]
 Weights = Annotated[dict[str, WeightNumber], AfterValidator(some_positive), entries(read_weight)]
 TokenQuotas = Annotated[dict[str, Amount], AfterValidator(some_positive), entries(_amount(0))]
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise problem("", given=text, expected="text that is not empty", fix="write it, or leave the key out")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_not_empty)]
+"""Text that says something."""
+
+
+def _read_prior(given: object) -> int | dict[str, int]:
+    read = _amount(0)
+    if not isinstance(given, Mapping):
+        return read(given)
+    found, amounts = list[Fault](), dict[str, int]()
+    for area, amount in given.items():
+        try:
+            amounts[area] = read(amount)
+        except PydanticCustomError as error:
+            found += [fault.below((area,)) for fault in (error.context or {})["faults"]]
+    if found:
+        raise faults(found)
+    return amounts
+
+
+Prior = Annotated[
+    int | dict[str, int],
+    BeforeValidator(_read_prior),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_amount_schema(0)["anyOf"],
+                {"type": "object", "additionalProperties": _amount_schema(0)},
+            ]
+        }
+    ),
+]
+"""Tokens, in total or by area."""
 
 
 def _plain_name(name: str) -> str:

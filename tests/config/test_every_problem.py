@@ -127,6 +127,12 @@ FAULTS = [
     Row({"groups.g.within.shares.web": "0%"}, ["groups.g.within.shares.web"], words="shares in g"),
     Row({"groups.h.pools": ["web", "web"]}, ["groups.h.pools"]),
     Row({"groups.k.pools": ["nobody", 5]}, ["groups.k.pools.1", "groups.k.pools"]),
+    # what stands at the top
+    Row({"start": {"prior": "soon"}}, ["start.weights", "start.prior"]),
+    Row({"policy": {"_target_": "B", "n": {"_target_": "c"}}}, ["policy.every", "policy._target_", "policy.n._target_"]),
+    Row({"trainer": {"a": 1j}}, ["trainer.a"]),
+    Row({"simulate_budget": 0}, ["simulate_budget"]),
+    Row({"pools.web.renamed_from": "maths"}, ["pools.web.renamed_from"]),
     # stages written from others
     Row({"stages.more": {"like": "longer"}}, ["stages.more.like"], words="stages"),
     Row({"stages.no name": {"like": "end", "weights": {"web": 1, "g": 0}}}, ["stages.no name"], words="stages"),

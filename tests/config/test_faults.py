@@ -180,6 +180,39 @@ FAULTS = [
     ({"stages.long": {"like": "short", "quota_ramp": {"over": 9, "step": 1}}}, "stages.long.quota_ramp.step", "over, steps", "did you mean 'steps'?"),
     ({"stages.long": {"like": "short", "quota_ramp": "200B"}}, "stages.long.quota_ramp", "mapping", "{over: 200B, steps: 64}"),
     ({"every_stage": {"quota_ramp": {"over": 9, "steps": 1}}}, "every_stage.quota_ramp", "all stages share", "move it"),
+    # a start from elsewhere
+    ({"start": {}}, "start.weights", "a value", "write weights: FOLDER"),
+    ({"start": {"weights": " "}}, "start.weights", "not empty", "leave the key out"),
+    ({"start": {"weights": "w", "revision": 12345678}}, "start.revision", "text", "in quotes"),
+    ({"start": {"weights": "w", "prior": "soon"}}, "start.prior", "whole number", "10B"),
+    ({"start": {"weights": "w", "prior": {"web": "1T", "code": -1}}}, "start.prior.code", "whole number", "use 0"),
+    ({"start": {"wieghts": "w"}}, "start.wieghts", "weights", "did you mean 'weights'?"),
+    # pools that were renamed
+    ({"pools.web.renamed_from": "code"}, "pools.web.renamed_from", "no pool of the recipe has", "rename the pool code too"),
+    ({"pools.web.renamed_from": "web"}, "pools.web.renamed_from", "no pool of the recipe has", "leave it out"),
+    ({"pools.web.renamed_from": "a b"}, "pools.web.renamed_from", "letters, digits", "the name the pool had"),
+    ({"pools.web.renamed_from": 2024}, "pools.web.renamed_from", "text", "in quotes"),
+    ({"pools.web.renamed_from": "old", "pools.code.renamed_from": "old"}, "pools.code.renamed_from", "one pool had", "remove one"),
+    # the trainer's settings
+    ({"trainer": 5}, "trainer", "a mapping", "{learning_rate: 3e-4}"),
+    ({"trainer": {"a": [1, {"b": math.inf}]}}, "trainer.a.1.b", "text, a whole number", "in quotes"),
+    ({"trainer": {"model": {"_target_": "os.system"}}}, "trainer.model._target_", "no _target_", "leave it out"),
+    # policies
+    ({"policy": {"every": "1M"}}, "policy._target_", "a value", "recipe.maths.policies"),
+    ({"policy": {"_target_": "a.B"}}, "policy.every", "a value", "every: 1B"),
+    ({"policy": {"_target_": "a.B", "every": 0}}, "policy.every", "1 or more", "use 1"),
+    ({"policy": {"_target_": "B", "every": 1}}, "policy._target_", "a dotted name", "recipe.maths.policies"),
+    ({"policy": {"_target_": "a.B", "every": 1, "deep": {"_target_": "c.D"}}}, "policy.deep._target_", "no _target_", "leave it out"),
+    ({"policy": "a.B"}, "policy", "a mapping", "every: 1B"),
+    ({"stages.short.policy": {}}, "stages.short.policy", "one of", "no key of this place"),
+    # _target_ stands nowhere else
+    ({"_target_": "os.system"}, "_target_", "one of count", "policy._target_"),
+    ({"stages.short._target_": "os.system"}, "stages.short._target_", "one of", "policy._target_"),
+    ({"pools.web._target_": "os.system"}, "pools.web._target_", "one of", "policy._target_"),
+    ({"pools": {"_target_": {"path": "x"}}, QUOTAS: {"_target_": "100%"}}, "pools._target_", "not _target_", "to target"),
+    # small runs that simulate large ones
+    ({"simulate_budget": 999_999}, "simulate_budget", "1000000 or more", "at most 999999"),
+    ({"simulate_budget": "10G"}, "simulate_budget", "whole number", "did you mean 'B'?"),
     # sink, tokenizer
     ({"sink": "parket"}, "sink.format", "parquet", "did you mean 'parquet'?"),
     ({"tokenizer": {}}, "tokenizer", "exactly one of builtin, path", "{builtin: bytes}"),

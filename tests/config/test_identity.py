@@ -33,10 +33,32 @@ def test_names_places_and_spelling_are_no_part_of_the_identity(small, changes):
         LONG,
         {"stages.long": {"like": "short", "quota_ramp": {"over": "100k", "steps": 64}}},
         {"labels": "inputs"},
+        {"trainer": {}},
+        {"start": {"weights": "w"}},
+        {"pools.web.renamed_from": "old"},
+        {"policy": {"_target_": "a.B", "every": 1}},
+        {"simulate_budget": "1T"},
     ],
 )
 def test_whatever_can_change_the_stream_changes_the_identity(small, changes):
     assert fingerprint(small(changes)) != fingerprint(small())
+
+
+def test_settings_of_the_trainer_are_told_apart_whatever_their_shape(small):
+    shapes = [
+        {"a": 1},
+        {"a": "1"},
+        {"a": [["b", 1]]},
+        {"a": {"b": 1}},
+        {"a": True},
+        {"a": None},
+        {"a": []},
+        {"a": {}},
+    ]
+    assert len({fingerprint(small({"trainer": shape})) for shape in shapes}) == len(shapes)
+    assert fingerprint(small({"trainer": {"a": 1, "b": 2}})) == fingerprint(
+        small({"trainer": {"b": 2, "a": 1}})
+    )
 
 
 def test_the_order_of_stages_counts(small):
@@ -64,6 +86,14 @@ def test_a_ramp_is_shown_key_by_key(small):
     old, new = (small({"stages.long": {"like": "short", "quota_ramp": ramp}}) for ramp in ramps)
     assert fingerprint(old) != fingerprint(new)
     assert difference(old, new) == ["stages.long.quota_ramp.steps: 64 → 32"]
+
+
+def test_a_difference_in_free_parts_names_the_key(small):
+    old, new = (
+        {"trainer": {"lr": lr, "a": [1]}, "policy": {"_target_": "a.B", "every": 1, "lr": lr}}
+        for lr in (1, 2)
+    )
+    assert difference(small(old), small(new)) == ["policy.lr: 1 → 2", "trainer.lr: 1 → 2"]
 
 
 def test_equal_recipes_have_no_difference(small):

@@ -223,6 +223,56 @@ def test_a_recipe_cannot_be_changed(small):
         small().seed = 2
 
 
+# --- where a run comes from, and what it stands for
+
+
+def test_E5_a_start_is_one_record_with_the_tokens_before_it_apart(small):
+    start = {"weights": "hub/base", "revision": "695e0514", "tokenizer": "hub/base", "prior": "15T"}
+    recipe = small({"start": start})
+    assert (recipe.start.weights, recipe.start.revision, recipe.start.tokenizer) == (
+        "hub/base",
+        "695e0514",
+        "hub/base",
+    )
+    assert recipe.start.prior_tokens == 15 * 10**12
+    assert recipe.spans["short"].start == 0
+
+
+def test_E5_tokens_before_the_start_may_be_told_by_area(small):
+    start = small({"start": {"weights": "w", "prior": {"code": "2T", "web": "1.5T"}}}).start
+    assert start.prior == {"code": 2 * 10**12, "web": 1500 * 10**9}
+    assert start.prior_tokens == 3500 * 10**9
+    assert small({"start": {"weights": "w"}}).start.prior_tokens == 0
+
+
+def test_a_renamed_pool_keeps_the_name_of_its_order(small):
+    recipe = small({"pools.web.renamed_from": "english"})
+    assert (recipe.order_name("web"), recipe.order_name("code")) == ("english", "code")
+
+
+def test_a_proxy_reads_the_part_of_the_pools_that_it_is_of_the_full_run(small):
+    assert small({"simulate_budget": "10T"}).simulated_fraction == Fraction(1, 10**7)
+    assert small({"simulate_budget": "1M"}).simulated_fraction == 1
+    assert small().simulated_fraction is None
+
+
+def test_a_policy_has_its_parameters_beside_its_name(small):
+    policy = small({"policy": {"_target_": "a.B", "every": "1M", "rate": 0.1, "params": [1, None]}}).policy
+    assert (policy.target, policy.every) == ("a.B", 10**6)
+    assert policy.params == {"rate": "0.1", "params": [1, None]}
+
+
+def test_settings_of_the_trainer_stay_as_they_are_written(small):
+    trainer = {
+        "lr": "3e-4",
+        "betas": ["0.9", 0.95],
+        "clip": None,
+        "flash": True,
+        "layers": {"no": 4, "4": {}},
+    }
+    assert small({"trainer": trainer}).trainer == {**trainer, "betas": ["0.9", "0.95"]}
+
+
 # --- plain form
 
 CHANGES = [
@@ -239,6 +289,10 @@ CHANGES = [
     {"pools.web": {"path": "x", "stock": "1B", "block_units": "auto", "eos": 0, "bos": 1}},
     {"stages.long": {"like": "short", "context": 1024}, "curriculum": ["long", "short"]},
     {"stages.long": {"like": "short", "quota_ramp": {"over": "100k", "steps": 64}}},
+    {"start": {"weights": "w", "prior": {"a": "1T", "no": 0}}, "pools.web.renamed_from": "old"},
+    {"start": {"weights": "w", "prior": 5}, "trainer": {}, "simulate_budget": "1B"},
+    {"trainer": {"lr": 3e-5, "clip": None, "betas": [0.9, [None, "1e5"]], "a": {"b": {"no": True}}}},
+    {"policy": {"_target_": "a.B", "every": "1M", "params": 1, "rate": 0.1, "none": None}},
 ]  # fmt: skip
 
 

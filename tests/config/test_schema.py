@@ -35,6 +35,9 @@ def test_shipped_recipes_satisfy_it(file):
         {"stages.short.batch": {"ramp": {"0": 1, "100B": 2}}, "stages.short.packing": "concat"},
         {"stages.long": {"like": "short"}, "curriculum": ["long", "short"], "every_stage": {"chunk": "1M"}},
         {"stages.long": {"like": "short", "quota_ramp": {"over": "200k", "steps": 64}}},
+        {"start": {"weights": "w", "prior": "15T"}, "trainer": {"lr": "3e-4", "betas": [1, None]}},
+        {"start": {"weights": "w", "prior": {"code": "15T"}}, "pools.web.renamed_from": "old"},
+        {"policy": {"_target_": "a.B", "every": "1M", "reference": {"web": 2}}, "simulate_budget": "1T"},
     ],
 )
 def test_what_loads_satisfies_it(plain, changes):
@@ -59,6 +62,9 @@ def test_the_stored_form_satisfies_it(small):
         {"stages.short.slicing": {"tail": "kept"}},
         {"stages.short.batch": 8},
         {"stages.long": {"like": "short", "quota_ramp": {"over": "200k", "steps": 0}}},
+        {"start": {"prior": "15T"}},
+        {"policy": {"_target_": "a.B"}},
+        {"trainer": 5},
         {"every_stage": {"quota_ramp": {"over": "200k", "steps": 4}}},
         {"stages.short.tokens": "10G"},
         {"every_stage": {"like": "short"}},
@@ -66,6 +72,12 @@ def test_the_stored_form_satisfies_it(small):
 )
 def test_what_does_not_load_does_not_satisfy_it(plain, changes):
     assert faults(plain(changes))
+
+
+@pytest.mark.parametrize("model", ["QuotaRamp", "StartConfig", "PolicyConfig"])
+def test_every_key_of_what_a_run_does_later_is_described(model):
+    assert all(key.get("description") for key in SCHEMA["$defs"][model]["properties"].values())
+    assert SCHEMA["$defs"][model]["description"]
 
 
 def test_every_key_is_described_or_plain():
