@@ -1,11 +1,32 @@
-"""One pool's reading: which block is open, how far it is served, and what comes next."""
+"""One pool's reading: which block is open, how far it is served, and what comes next.
+
+**Where it reads.** Blocks 0, 1, … of an epoch, each from its first sequence to its last. After the last
+block come the ranges that skips gave back (``PoolState.held``), in their order: while they are read, the
+cursor's block is the number of blocks, and the range being read is the first of ``held``. A range goes out
+of ``held`` once it is served; when none is left, the next epoch begins. A range belongs to the epoch in
+which it was skipped, which may be an earlier one: it keeps that epoch's order.
+
+**What happens before a draw**, whenever the place has to be opened (a new block, another stage, a walk
+that starts here); *number* is the last withdrawal that names a document of this pool:
+
+1. A block of which nothing was served is arranged by the stage's rule without the documents withdrawn up
+   to *number*, which becomes the cursor's ``withdrawn``; what that leaves out is counted by reason.
+2. A block or range that is being read is cut if the stage's rule for the pool is another one, or if its
+   unserved sequences hold anything (fresh tokens, overlap, a label read ahead) of a document withdrawn
+   after the cursor's ``withdrawn``. The cut notes stage, sequences served, ``withdrawn`` and ``stop``; the
+   rest is arranged anew under the stage's rule and *number*, from sequence 0, with no ``stop``. The
+   fresh tokens of withdrawn documents that were still to come are counted as ``withdrawn``.
+3. Otherwise it goes on as it is: the cursor takes the stage, and keeps its ``withdrawn`` although later
+   withdrawals are in force. They concern nothing that is still to be served of it, nor will they.
+4. Where that leaves no sequence, reading moves on and this is done again.
+
+So the state at a step depends on what comes before it alone, not on how a walk there was broken up.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,35 +34,21 @@ from numpy.typing import NDArray
 
 from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.cursor_block import BlockCache, arrangement, block_units
 from recipe.mixing.snapshot import Cursor, Cut, PoolState
 from recipe.pools import Pool
-from recipe.sequences.blocks import KINDS, Block, BlockPlace, CutBlock, num_blocks, plan_block
+from recipe.sequences.blocks import (
+    KINDS,
+    Block,
+    holds_withdrawn,
+    num_blocks,
+    plan_block,
+)
+from recipe.sequences.withdrawn import NOTHING, Withdrawn
+
+__all__ = ["BlockCache", "Reading", "counted_totals", "no_sequences"]
 
 BODY, OVERLAP, SPECIAL, LABELS, DOCUMENTS = range(len(KINDS))
-
-
-class BlockCache:
-    """The last few blocks planned, shared by everything that walks one stream."""
-
-    def __init__(self, capacity: int) -> None:
-        """Keep at most ``capacity`` blocks."""
-        self._capacity = capacity
-        self._blocks: OrderedDict[Any, Block] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: Any, plan: Callable[[], Block]) -> Block:
-        """The block of a key, planned if it is not there."""
-        with self._lock:
-            block = self._blocks.get(key)
-            if block is not None:
-                self._blocks.move_to_end(key)
-                return block
-        block = plan()
-        with self._lock:
-            self._blocks[key] = block
-            while len(self._blocks) > self._capacity:
-                self._blocks.popitem(last=False)
-        return block
 
 
 class Reading:
@@ -50,19 +57,21 @@ class Reading:
     Block and counts change in place; :meth:`state` gives the value that opens it again.
     """
 
-    def __init__(self, recipe: Recipe, pool: Pool, state: PoolState, blocks: BlockCache) -> None:
+    def __init__(
+        self, recipe: Recipe, pool: Pool, state: PoolState, blocks: BlockCache, withdrawn: Withdrawn = NOTHING
+    ) -> None:
         """Open a pool at a state."""
         self.pool = pool
         self.recipe = recipe
         self._blocks = blocks
         self._state = state
-        self._cursor = state.cursor
-        units = recipe.pools[pool.name].block_units
-        assert units is not None, "a settled recipe has numbers for block_units"
-        self._block_units = units
-        self._num_blocks = num_blocks(pool, self._block_units)
+        self._cursor, self._held = state.cursor, state.held
+        self._withdrawn, self._number = withdrawn, withdrawn.number
+        self._block_units = block_units(recipe, pool)
+        self._fraction = recipe.simulated_fraction
         self._block: Block | None = None
-        self._taken = self._cursor.sequence
+        self._stop = 0
+        self._taken = self.place.sequence
         """Sequences of the open block that are in ``_state`` already."""
 
     @property
@@ -70,20 +79,52 @@ class Reading:
         """Readings of the pool completed."""
         return self._cursor.epoch
 
-    def _after_block(self) -> Cursor:
-        """The cursor, moved past the open block when all of it is served."""
-        cursor = self._cursor
-        if self._block is None or cursor.sequence < self._block.num_sequences:
-            return cursor
-        if cursor.block + 1 < self._num_blocks:
-            return Cursor(epoch=cursor.epoch, block=cursor.block + 1)
-        return Cursor(epoch=cursor.epoch + 1)
+    @property
+    def place(self) -> Cursor:
+        """Where the next sequence comes from: a block of the epoch, or a returned range."""
+        return self._held[0] if self._reads_held() else self._cursor
+
+    @property
+    def sequence(self) -> int:
+        """Sequences of the open block served."""
+        return self.place.sequence
+
+    @property
+    def stop(self) -> int:
+        """Where the sequences of the open block end that are to be served now: all, or a returned range."""
+        return self._stop
+
+    def _reads_held(self) -> bool:
+        return bool(self._held) and self._cursor.block >= self._num_blocks(self._cursor)
+
+    def _move_to(self, place: Cursor) -> None:
+        if self._reads_held():
+            self._held = (place, *self._held[1:])
+        else:
+            self._cursor = place
+
+    def _num_blocks(self, cursor: Cursor) -> int:
+        return num_blocks(self.pool, self._block_units, cursor.prefix, self._fraction)
+
+    def _after_block(self) -> tuple[Cursor, tuple[Cursor, ...]]:
+        """The cursor and the ranges held, past the open block or range when all of it is served."""
+        cursor, held = self._cursor, self._held
+        if self._block is None or self.sequence < self._stop:
+            return cursor, held
+        if not self._reads_held():
+            cursor = Cursor(epoch=cursor.epoch, block=cursor.block + 1, prefix=cursor.prefix)
+        else:
+            held = held[1:]
+        if cursor.block >= self._num_blocks(cursor) and not held:
+            return Cursor(epoch=cursor.epoch + 1), ()
+        return cursor, held
 
     def ready(self, stage: int) -> Block | None:
         """The open block, if sequences of it can be served in this stage as they are."""
-        if self._block is None or self._cursor.stage != stage:
+        if self._block is None:
             return None
-        return self._block if self._cursor.sequence < self._block.num_sequences else None
+        place = self.place
+        return self._block if place.stage == stage and place.sequence < self._stop else None
 
     def open(self, stage: int, may_turn: Callable[[Reading], bool]) -> Block | None:
         """Open whatever serves the next sequence in a stage.
@@ -93,40 +134,61 @@ class Reading:
             may_turn: asked before a further epoch is begun.
 
         Returns:
-            a block with at least one sequence left, from ``cursor.sequence`` on; None when a further
-            epoch was not allowed.
+            a block with at least one sequence left, from ``sequence`` on up to ``stop``; None when a
+            further epoch was not allowed.
 
         Raises:
             RecipeError: a whole epoch of the pool gives no sequence.
         """
-        for _ in range(2 * self._num_blocks + 2):
-            self._cursor, self._block = self._settled(stage), None
-            fresh = self._cursor.stage < 0
-            if fresh and self._cursor.block == 0 and not may_turn(self):
+        epochs = 2 * self._num_blocks(Cursor()) + self._num_blocks(self._cursor)
+        for _ in range(epochs + len(self._held) + 2):
+            if self._block is None and self.place.stage >= 0:
+                self._show()
+            self._cursor, self._held = self._after_block()
+            self._block = None
+            before = self.place
+            if before.stage < 0 and before.block == 0 and not may_turn(self):
                 return None
-            if fresh:
-                self._cursor = replace(self._cursor, stage=stage)
-            self._block = self._plan(self._cursor)
-            self._taken = self._cursor.sequence
-            if fresh:
-                self._charge(self._block.dropped)
-            if self._cursor.sequence < self._block.num_sequences:
-                return self._block
+            self._move_to(self._settled(before, stage))
+            block = self._show()
+            self._taken = self.sequence
+            if before.stage < 0 or len(before.cuts) < len(self.place.cuts):
+                self._charge(block.dropped)
+            if self.sequence < self._stop:
+                return block
         raise RecipeError(
             self.recipe.name, [no_sequences(self.recipe, self._stage_name(stage), self.pool.name)]
         )
 
-    def _settled(self, stage: int) -> Cursor:
-        """Where to read on in a stage: the cursor past a finished block, cut when the rule changed."""
-        if self._block is None and self._cursor.stage >= 0:
-            self._block = self._plan(self._cursor)
-        cursor = self._after_block()
-        if cursor.stage < 0 or cursor.stage == stage:
-            return cursor
-        if self._rule(cursor.stage) == self._rule(stage):
-            return replace(cursor, stage=stage)
-        cuts = (*cursor.cuts, Cut(cursor.stage, cursor.sequence))
-        return Cursor(epoch=cursor.epoch, block=cursor.block, stage=stage, cuts=cuts)
+    def _settled(self, place: Cursor, stage: int) -> Cursor:
+        """A place as it is read in a stage: a new block is opened, one that cannot go on as it is cut."""
+        if place.stage < 0:
+            return replace(place, stage=stage, withdrawn=self._number)
+        if self._rule(place.stage) == self._rule(stage) and not self._holds_withdrawn(place):
+            return place if place.stage == stage else replace(place, stage=stage)
+        return Cursor(
+            epoch=place.epoch,
+            block=place.block,
+            stage=stage,
+            cuts=(*place.cuts, Cut(place.stage, place.sequence, place.withdrawn, place.stop)),
+            withdrawn=self._number,
+            prefix=place.prefix,
+        )
+
+    def _holds_withdrawn(self, place: Cursor) -> bool:
+        """Whether what is left at a place holds anything of a document withdrawn since it was arranged."""
+        if place.withdrawn == self._number:
+            return False
+        block = self._plan(place)
+        stop = block.num_sequences if place.stop is None else place.stop
+        return holds_withdrawn(block, (place.sequence, stop), self._withdrawn, place.withdrawn)
+
+    def _show(self) -> Block:
+        """Plan the block that the place lies in."""
+        place = self.place
+        self._block = block = self._plan(place)
+        self._stop = block.num_sequences if place.stop is None else place.stop
+        return block
 
     def _stage_name(self, stage: int) -> str:
         return list(self.recipe.stages)[stage]
@@ -134,13 +196,11 @@ class Reading:
     def _rule(self, stage: int) -> Any:
         return self.recipe.rule(self._stage_name(stage), self.pool.name)
 
-    def _plan(self, cursor: Cursor) -> Block:
-        rule = self._rule(cursor.stage)
-        cuts = tuple(CutBlock(self._rule(cut.stage), cut.served) for cut in cursor.cuts)
-        place = BlockPlace(self.recipe.seed, cursor.epoch, cursor.block, self._block_units)
-        return self._blocks.get(
-            (self.pool.name, place, rule, cuts), lambda: plan_block(self.pool, rule, place, cuts)
-        )
+    def _plan(self, place: Cursor) -> Block:
+        pool, how = self.pool, arrangement(self.recipe, self.pool, place)
+        withdrawn = (self._withdrawn, place.withdrawn)
+        key = (pool.name, pool.fingerprint, how, place.withdrawn)
+        return self._blocks.get(key, lambda: plan_block(pool, *how, withdrawn))
 
     def _charge(self, dropped: dict[str, int]) -> None:
         if not dropped:
@@ -154,12 +214,13 @@ class Reading:
         """Account for the open block's sequences up to ``sequence``; ``counted``: their kind's totals."""
         assert self._block is not None
         begin, self._taken = self._taken, sequence
-        self._cursor = replace(self._cursor, sequence=sequence)
+        self._move_to(replace(self.place, sequence=sequence))
         if begin == sequence:
             return
         totals = self._block.totals
         gained = (totals[sequence] - totals[begin]).tolist()
-        context = self._rule(self._cursor.stage).context
+        place = self.place
+        context = self._rule(place.stage).context
         state, rows = self._state, sequence - begin
         body, special, documents = gained[BODY], gained[SPECIAL], gained[DOCUMENTS]
         self._state = replace(
@@ -172,17 +233,13 @@ class Reading:
             labels=state.labels + gained[LABELS],
             sequences=state.sequences + rows,
             documents=state.documents + documents,
-            distinct=state.distinct + (documents if self._cursor.epoch == 0 else 0),
+            distinct=state.distinct + (documents if place.epoch == 0 else 0),
         )
-
-    @property
-    def sequence(self) -> int:
-        """Sequences of the open block served."""
-        return self._cursor.sequence
 
     def state(self, *, debt: int, owed: int) -> PoolState:
         """The pool's state, with the debt and owed tokens that the schedule keeps."""
-        return replace(self._state, cursor=self._after_block(), debt=debt, owed=owed)
+        cursor, held = self._after_block()
+        return replace(self._state, cursor=cursor, held=held, debt=debt, owed=owed)
 
 
 def counted_totals(block: Block, kind: str, context: int) -> NDArray[np.int64]:

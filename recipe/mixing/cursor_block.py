@@ -1,0 +1,73 @@
+"""The block that a cursor lies in: planned from recipe and pool, and kept for the next who asks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from recipe.config import Recipe, Rule
+from recipe.mixing.snapshot import Cursor
+from recipe.pools import Pool
+from recipe.sequences.blocks import Block, BlockPlace, CutBlock, plan_block
+from recipe.sequences.withdrawn import NOTHING, Withdrawn
+
+
+class BlockCache:
+    """The last few blocks planned, shared by everything that walks one stream."""
+
+    def __init__(self, capacity: int) -> None:
+        """Keep at most ``capacity`` blocks."""
+        self._capacity = capacity
+        self._blocks: OrderedDict[Any, Block] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Any, plan: Callable[[], Block]) -> Block:
+        """The block of a key, planned if it is not there."""
+        with self._lock:
+            block = self._blocks.get(key)
+            if block is not None:
+                self._blocks.move_to_end(key)
+                return block
+        block = plan()
+        with self._lock:
+            self._blocks[key] = block
+            while len(self._blocks) > self._capacity:
+                self._blocks.popitem(last=False)
+        return block
+
+
+def block_units(recipe: Recipe, pool: Pool) -> int:
+    """Units of a block of a settled recipe's pool."""
+    units = recipe.pools[pool.name].block_units
+    assert units is not None, "a settled recipe has numbers for block_units"
+    return units
+
+
+def block_place(recipe: Recipe, pool: Pool, cursor: Cursor) -> BlockPlace:
+    """Which block a cursor lies in."""
+    return BlockPlace(
+        recipe.seed,
+        cursor.epoch,
+        cursor.block,
+        block_units(recipe, pool),
+        recipe.order_name(pool.name),
+        cursor.prefix,
+        recipe.simulated_fraction,
+    )
+
+
+def arrangement(recipe: Recipe, pool: Pool, cursor: Cursor) -> tuple[Rule, BlockPlace, tuple[CutBlock, ...]]:
+    """Rule, place and earlier cuts of the block that a cursor has open."""
+    stages = list(recipe.stages)
+    cuts = tuple(
+        CutBlock(recipe.rule(stages[cut.stage], pool.name), cut.served, cut.withdrawn, cut.stop)
+        for cut in cursor.cuts
+    )
+    return recipe.rule(stages[cursor.stage], pool.name), block_place(recipe, pool, cursor), cuts
+
+
+def block_at(recipe: Recipe, pool: Pool, cursor: Cursor, withdrawn: Withdrawn = NOTHING) -> Block:
+    """The block that a cursor has open, as it was arranged."""
+    return plan_block(pool, *arrangement(recipe, pool, cursor), (withdrawn, cursor.withdrawn))
