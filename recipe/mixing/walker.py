@@ -5,7 +5,7 @@ Everything that serves, accounts or resumes walks the same way; only the startin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from recipe.mixing.curriculum import Curriculum, Stretch
 from recipe.mixing.reading import BlockCache, Reading, counted_totals
 from recipe.mixing.schedule import Queue, schedule
 from recipe.mixing.snapshot import Snapshot
+from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.sequences.blocks import Block
 
@@ -30,6 +31,8 @@ class Ground:
     pools: tuple[Pool, ...]
     curriculum: Curriculum
     blocks: BlockCache
+    withdrawn: Withdrawals = field(default_factory=Withdrawals)
+    """Documents that are not read any more."""
 
 
 class Walked(NamedTuple):
@@ -73,7 +76,7 @@ class Walker:
         in_leg = owed(self._race.parts, self._race.denominator, start.counted)
         self._owed_before = [pool.owed - now for pool, now in zip(start.pools, in_leg, strict=True)]
         self._readings = [
-            Reading(ground.recipe, pool, state, ground.blocks)
+            Reading(ground.recipe, pool, state, ground.blocks, ground.withdrawn.of(pool.name))
             for pool, state in zip(ground.pools, start.pools, strict=True)
         ]
         self._counts: list[NDArray[np.int64] | None] = [None] * len(self._readings)
@@ -228,7 +231,7 @@ class Walker:
             if number[p] < 0:
                 number[p] = len(used)
                 used.append(block)
-            begins[p], nexts[p], stops[p] = filled, reading.sequence, block.num_sequences
+            begins[p], nexts[p], stops[p] = filled, reading.sequence, reading.stop
             columns.append(totals)
             filled += block.num_sequences
         if self._ready is None:
