@@ -17,6 +17,7 @@ from recipe.mixing.reading import BlockCache
 from recipe.mixing.sheets import Library
 from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.walker import Ground, Walker
+from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.sequences.assembly import TOKENS
 from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
@@ -39,15 +40,22 @@ class Stream:
     ``num_steps`` are the steps planned; ``pools`` the names in the recipe's order.
     """
 
-    def __init__(self, recipe: Recipe, pools: Mapping[str, Pool], snapshots: Iterable[Snapshot] = ()) -> None:
-        """A stream over opened pools; ``snapshots`` are places known beforehand."""
+    def __init__(
+        self,
+        recipe: Recipe,
+        pools: Mapping[str, Pool],
+        snapshots: Iterable[Snapshot] = (),
+        withdrawn: Withdrawals | None = None,
+    ) -> None:
+        """A stream over opened pools; ``snapshots`` are places known beforehand, ``withdrawn`` is left out."""
         ordered = tuple(pools[name] for name in recipe.pools)
         self.recipe = recipe
         self.pools = tuple(recipe.pools)
         self.curriculum = Curriculum.from_recipe(recipe)
         self.num_steps = self.curriculum.num_steps
         self._opened = ordered
-        self._ground = Ground(recipe, ordered, self.curriculum, BlockCache(2 * len(ordered) + 4))
+        blocks = BlockCache(2 * len(ordered) + 4)
+        self._ground = Ground(recipe, ordered, self.curriculum, blocks, withdrawn or Withdrawals.none())
         self._library = Library(ordered)
         self._memory = Memory(start_of(len(ordered)))
         for snapshot in snapshots:
