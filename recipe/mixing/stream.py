@@ -47,7 +47,7 @@ class Stream:
         snapshots: Iterable[Snapshot] = (),
         withdrawn: Withdrawals | None = None,
     ) -> None:
-        """A stream over opened pools; ``snapshots`` are places known beforehand, ``withdrawn`` is left out."""
+        """A stream over opened pools; ``snapshots`` are places known before, ``withdrawn`` is not read."""
         ordered = tuple(pools[name] for name in recipe.pools)
         self.recipe = recipe
         self.pools = tuple(recipe.pools)
