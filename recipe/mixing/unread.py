@@ -5,32 +5,35 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recipe.config import Recipe
+from recipe.mixing.cursor_block import block_at, block_place
+from recipe.mixing.reading import BODY, OVERLAP
 from recipe.mixing.snapshot import Cursor, PoolState
 from recipe.pools import Pool
-from recipe.sequences.blocks import (
-    KINDS,
-    BlockPlace,
-    CutBlock,
-    block_documents,
-    measure,
-    num_blocks,
-    plan_block,
-)
-
-_BODY, _OVERLAP = KINDS.index("body"), KINDS.index("overlap")
+from recipe.sequences.blocks import BlockPlace, block_documents, measure, num_blocks
+from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 
-def is_begun(cursor: Cursor) -> bool:
-    """Whether anything of the cursor's epoch was opened.
+def is_begun(state: PoolState) -> bool:
+    """Whether anything of the pool's present epoch was opened.
 
-    >>> is_begun(Cursor(epoch=2)), is_begun(Cursor(epoch=2, block=1))
+    >>> is_begun(PoolState(cursor=Cursor(epoch=2))), is_begun(PoolState(cursor=Cursor(epoch=2, block=1)))
     (False, True)
     """
-    return cursor.block > 0 or cursor.stage >= 0
+    return state.cursor.block > 0 or state.cursor.stage >= 0 or bool(state.held)
 
 
-def unread_tokens(recipe: Recipe, pool: Pool, cursor: Cursor) -> int:
-    """Tokens of the cursor's epoch that were neither served fresh nor dropped so far.
+def epoch_tokens(recipe: Recipe, pool: Pool, cursor: Cursor) -> int:
+    """Tokens that one epoch reads: the pool's stock, or less of a shrunk pool or one that has grown since."""
+    if cursor.prefix is None and recipe.simulated_fraction is None:
+        return pool.stock
+    return sum(
+        _tokens(pool, replace(block_place(recipe, pool, cursor), block=b))
+        for b in range(_blocks(recipe, pool, cursor))
+    )
+
+
+def unread_tokens(recipe: Recipe, pool: Pool, state: PoolState, withdrawn: Withdrawn = NOTHING) -> int:
+    """Tokens of the present epoch, and of returned ranges, that were neither served fresh nor dropped so far.
 
     The rest of the open block is planned; of blocks behind or ahead, whichever are fewer, only the
     lengths of their documents are read.
@@ -38,46 +41,50 @@ def unread_tokens(recipe: Recipe, pool: Pool, cursor: Cursor) -> int:
     Args:
         recipe: settled; the one that the pool was read by.
         pool: as it was read.
-        cursor: its place.
+        state: how far.
+        withdrawn: documents that were withdrawn from it.
     """
-    units = recipe.pools[pool.name].block_units
-    assert units is not None, "a settled recipe has numbers for block_units"
-    blocks = num_blocks(pool, units)
-    if not is_begun(cursor):
-        return pool.stock
-    place = BlockPlace(recipe.seed, cursor.epoch, cursor.block, units)
-    opened = cursor.stage >= 0
-    first = cursor.block + opened
+    cursor = state.cursor
+    place, blocks = block_place(recipe, pool, cursor), _blocks(recipe, pool, cursor)
+    is_open = cursor.stage >= 0 and cursor.block < blocks
+    first = cursor.block + is_open
     if blocks - first <= first:
         ahead = sum(_tokens(pool, replace(place, block=block)) for block in range(first, blocks))
     else:
-        ahead = pool.stock - sum(_tokens(pool, replace(place, block=block)) for block in range(first))
-    return ahead + (_rest(recipe, pool, cursor, place) if opened else 0)
+        behind = sum(_tokens(pool, replace(place, block=block)) for block in range(first))
+        ahead = epoch_tokens(recipe, pool, cursor) - behind
+    places = [*([cursor] if is_open else []), *state.held]
+    return ahead + sum(_rest(recipe, pool, each, withdrawn) for each in places)
 
 
-def at_next_epoch(recipe: Recipe, pool: Pool, state: PoolState) -> PoolState:
+def at_next_epoch(recipe: Recipe, pool: Pool, state: PoolState, withdrawn: Withdrawn = NOTHING) -> PoolState:
     """The state with the reading at the next epoch; what that leaves unread is counted as dropped.
 
     An epoch of which nothing was opened is the next one already.
     """
-    if not is_begun(state.cursor):
+    if not is_begun(state):
         return state
-    left = unread_tokens(recipe, pool, state.cursor)
+    left = unread_tokens(recipe, pool, state, withdrawn)
     dropped = dict(state.dropped)
     if left:
         dropped["unread"] = dropped.get("unread", 0) + left
-    return replace(state, cursor=Cursor(epoch=state.cursor.epoch + 1), dropped=dropped)
+    return replace(state, cursor=Cursor(epoch=state.cursor.epoch + 1), held=(), dropped=dropped)
+
+
+def _blocks(recipe: Recipe, pool: Pool, cursor: Cursor) -> int:
+    units = block_place(recipe, pool, cursor).block_units
+    return num_blocks(pool, units, cursor.prefix, recipe.simulated_fraction)
 
 
 def _tokens(pool: Pool, place: BlockPlace) -> int:
     return int(measure(pool, block_documents(pool, place)).tokens.sum())
 
 
-def _rest(recipe: Recipe, pool: Pool, cursor: Cursor, place: BlockPlace) -> int:
-    """Fresh tokens of the open block's sequences that were not served."""
-    stages = list(recipe.stages)
-    rule = recipe.rule(stages[cursor.stage], pool.name)
-    cuts = tuple(CutBlock(recipe.rule(stages[cut.stage], pool.name), cut.served) for cut in cursor.cuts)
-    totals = plan_block(pool, rule, place, cuts).totals
-    left = totals[-1] - totals[cursor.sequence]
-    return int(left[_BODY] - left[_OVERLAP])
+def _rest(recipe: Recipe, pool: Pool, cursor: Cursor, withdrawn: Withdrawn) -> int:
+    """Fresh tokens of the sequences at a place that were not served."""
+    if cursor.stage < 0:
+        return _tokens(pool, block_place(recipe, pool, cursor))
+    block = block_at(recipe, pool, cursor, withdrawn)
+    totals = block.totals
+    left = totals[block.num_sequences if cursor.stop is None else cursor.stop] - totals[cursor.sequence]
+    return int(left[BODY] - left[OVERLAP])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,16 +9,14 @@ from recipe.config import Recipe, fingerprint
 from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools
 from recipe.mixing.plan import Plan, make_plan
-from recipe.mixing.snapshot import SNAPSHOT_FORMAT, start_of
-from recipe.pools import Pool
+from recipe.mixing.snapshot import start_of
 from recipe.run import folder as folders
-from recipe.run import ledger, manifest, state, writes
-from recipe.run.canonical import Plain
+from recipe.run import writes
+from recipe.run.birth import Birth, first_files
 from recipe.run.folder import FOLDERS, RecipeVersion, RunFolder, read_version
-from recipe.run.holdings import Holding, declared_paths
+from recipe.run.holdings import Holding, declared_paths, known_paths
 from recipe.run.opening import find_place, open_place, open_run, other_recipe
 from recipe.run.run import Run
-from recipe.run.statement import software
 
 
 def start_run(
@@ -41,19 +38,24 @@ def start_run(
     """
     folder = RunFolder(Path(path))
     folders.check_name(folder.name, str(path))
-    _refuse_taken(folder)
+    refuse_taken(folder)
     declared_paths(recipe)  # a stock alone cannot be run
     plan = make_plan(recipe, compare_packing=False)
     pools = {name: plan.opened[name] for name in recipe.pools}
     try:
         plan.check()
         on_plan(plan)
-        files = _first_files(folder.name, recipe, plan.recipe, pools)
+        version = RecipeVersion(
+            version=1, step=0, reason="start", approved_by=None, recipe=plan.recipe, declared=recipe
+        )
+        holdings = {name: Holding.of(pool) for name, pool in pools.items()}
+        begins = start_of(len(pools))
+        files = first_files(Birth(name=folder.name, version=version, holdings=holdings, snapshot=begins))
     finally:
         close_pools(pools.values())
     if not writes.create_folder(folder.path, files, FOLDERS):
-        _refuse_taken(folder)
-        raise _taken(folder)
+        refuse_taken(folder)
+        raise taken(folder)
     return open_run(folder.path)
 
 
@@ -67,7 +69,8 @@ def resume_or_start(
     """Go on with the run at ``path`` at its last checkpoint, or start it.
 
     Args:
-        recipe: as loaded; the one the run was started with.
+        recipe: as loaded; the one the run was started with, also where it was amended since: the run
+            goes on with the version in force.
         path: of the run's folder.
         accept_data_change: as for :func:`open_run`.
         on_plan: as for :func:`start_run`.
@@ -82,62 +85,25 @@ def resume_or_start(
     folder.check()
     place = find_place(folder)
     stored = read_version(folder, place.state.version, place.version_hash)
-    if fingerprint(stored.declared) != fingerprint(recipe):
+    versions = (read_version(folder, number) for number in range(1, place.state.version))
+    wanted = fingerprint(recipe)
+    if wanted not in (fingerprint(known.declared) for known in (stored, *versions)):
         raise other_recipe(folder, stored.declared, recipe)
-    paths = declared_paths(recipe)
+    state, declared = place.state, declared_paths(recipe)
+    paths = known_paths(state.recipe, state.holdings, None)
+    paths |= {name: path for name, path in declared.items() if name in paths}
     return open_place(folder, place, paths, accept_data_change=accept_data_change)
 
 
-def _first_files(name: str, declared: Recipe, settled: Recipe, pools: dict[str, Pool]) -> dict[str, bytes]:
-    time = ledger.now()
-    run_id = uuid.uuid4().hex
-    version = RecipeVersion(
-        version=1, step=0, reason="start", approved_by=None, recipe=settled, declared=declared
-    )
-    stored = manifest.sealed(version.to_plain())
-    identity = manifest.sealed(
-        {
-            "format": folders.FORMAT,
-            "name": name,
-            "id": run_id,
-            "created": time,
-            "parent": None,
-            "formats": {
-                "recipe": folders.FORMAT,
-                "ledger": ledger.FORMAT,
-                "manifest": manifest.FORMAT,
-                "snapshot": SNAPSHOT_FORMAT,
-                "state": state.FORMAT,
-            },
-            "software": software(),
-        }
-    )
-    created: Plain = {
-        "kind": "created",
-        "step": 0,
-        "run": name,
-        "id": run_id,
-        "run_hash": manifest.seal_of(identity),
-        "recipe": 1,
-        "recipe_hash": manifest.seal_of(stored),
-        "recipe_fingerprint": fingerprint(settled),
-        "pools": {key: Holding.of(pool).to_plain() for key, pool in pools.items()},
-        "snapshot": start_of(len(pools)).to_plain(),
-    }
-    return {
-        "run.yaml": identity,
-        "recipes/0001.yaml": stored,
-        "ledger.jsonl": ledger.first_line(created, time=time),
-    }
-
-
-def _refuse_taken(folder: RunFolder) -> None:
+def refuse_taken(folder: RunFolder) -> None:
+    """Raise RecipeError if something is where a run is to be created."""
     path = folder.path
     if path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise _taken(folder)
+        raise taken(folder)
 
 
-def _taken(folder: RunFolder) -> RecipeError:
+def taken(folder: RunFolder) -> RecipeError:
+    """The error that something is where a run is to be created."""
     is_run = folder.ledger.is_file()
     return RecipeError.single(
         f"{folder.path}: not started",

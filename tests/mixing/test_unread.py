@@ -28,13 +28,13 @@ def test_read_and_dropped_and_unread_are_the_epochs_of_the_pool(bank: Bank, data
         raise
     for state, name in zip(at.pools, stream.pools, strict=True):
         pool = case.world.pools[name]
-        unread = unread_tokens(stream.recipe, pool, state.cursor)
+        unread = unread_tokens(stream.recipe, pool, state)
         gone = state.body - state.overlap + sum(state.dropped.values())
         assert gone + unread == (state.cursor.epoch + 1) * pool.stock
         after = at_next_epoch(stream.recipe, pool, state)
         total = after.body - after.overlap + sum(after.dropped.values())
         assert total == after.cursor.epoch * pool.stock
-        assert not is_begun(after.cursor)
+        assert not is_begun(after)
 
 
 def test_an_epoch_that_was_not_begun_is_the_next_one_already(tmp_path: Path):
@@ -42,4 +42,4 @@ def test_an_epoch_that_was_not_begun_is_the_next_one_already(tmp_path: Path):
     made = world(tmp_path, {"a": {}}, [stage(4, {"a": 1}, steps=5)])
     state = PoolState(cursor=Cursor(epoch=3))
     assert at_next_epoch(made.recipe, made.pools["a"], state) is state
-    assert unread_tokens(made.recipe, made.pools["a"], state.cursor) == 400
+    assert unread_tokens(made.recipe, made.pools["a"], state) == 400

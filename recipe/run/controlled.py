@@ -1,0 +1,212 @@
+"""Whether two runs from one checkpoint can be compared: all that differs is what somebody named.
+
+A comparison is *controlled* when the rest of both runs has the same steps, positions, batches and
+contexts, the same tokenizer, the same pools by fingerprint and the same training settings (the
+recipe's ``trainer`` block), and every other difference of their recipes was named. Everything that
+speaks against it is listed; nothing is weighed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from recipe.config import Recipe, difference
+from recipe.config.stage import BATCHES, LENGTHS, SHARES
+from recipe.maths.shares import percent_text
+from recipe.mixing.curriculum import Curriculum
+
+_ALTERNATIVES = (LENGTHS, SHARES, tuple(f"batch.{key}" for key in BATCHES))
+"""Keys of a stage that replace each other: who names one also names that another goes."""
+
+_Fact = int | list[tuple[int, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One of two runs that are compared, from a step on."""
+
+    recipe: Recipe
+    """In force from there on, settled."""
+    pools: Mapping[str, str]
+    """Fingerprint by pool."""
+    tokenizers: Mapping[str, str | None]
+    """Fingerprint of the tokenizer by pool."""
+    step: int
+    origin: str | None = None
+    """Hash of the manifest that it starts from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """What differs between two sides, and what of it makes the comparison uncontrolled."""
+
+    named: tuple[str, ...]
+    """Dotted keys that were named."""
+    differs: tuple[str, ...]
+    """Every difference of the recipes, as ``key: one → other``."""
+    against: tuple[str, ...]
+    """Why the comparison is not controlled; empty where it is."""
+
+    @property
+    def controlled(self) -> bool:
+        """Whether what differs is what was named, and nothing else that a comparison must hold fixed."""
+        return not self.against
+
+    def to_plain(self) -> dict[str, Any]:
+        """As a branch has it on record; ``against`` only where something is."""
+        plain: dict[str, Any] = {
+            "named": list(self.named),
+            "differs": list(self.differs),
+            "controlled": self.controlled,
+        }
+        return {**plain, "against": list(self.against)} if self.against else plain
+
+
+def compare_sides(one: Side, other: Side, named: Iterable[str]) -> Control:
+    """Hold two runs against each other from the step on at which they part.
+
+    Args:
+        one: the trunk, or a branch.
+        other: a branch.
+        named: dotted keys of the recipe that are meant to differ; a key names all below it, and the name
+            of a pool group in a stage's shares names the shares of its members.
+    """
+    keys = tuple(dict.fromkeys(named))
+    lines = _differences(one.recipe, other.recipe)
+    against = [*_fixed(one, other)]
+    for key, line in lines:
+        if key.partition(".")[0] not in ("trainer", "tokenizer") and not _is_harmless(key):
+            against += [f"not named: {line}"] * (not _names(one, other, keys, key))
+    return Control(named=keys, differs=tuple(line for _, line in lines), against=tuple(against))
+
+
+def _differences(one: Recipe, other: Recipe) -> list[tuple[str, str]]:
+    """Key and line of everything that differs; shares stated in two forms are compared pool by pool."""
+    stages = [name for name in one.stages if name in other.stages]
+    changed = [name for name in stages if one.stages[name].shares_form != other.stages[name].shares_form]
+    forms = tuple(f"stages.{name}.{form}." for name in changed for form in SHARES)
+    lines = [line for line in difference(one, other) if not line.startswith(forms)]
+    for name in changed:
+        lines += _share_lines(name, one, other)
+    return [(line.partition(":")[0], line) for line in lines]
+
+
+def _share_lines(stage: str, one: Recipe, other: Recipe) -> Iterator[str]:
+    before, after = one.shares(stage), other.shares(stage)
+    for pool in dict.fromkeys([*before, *after]):
+        was, becomes = before.get(pool, 0), after.get(pool, 0)
+        if was != becomes:
+            yield f"stages.{stage}.shares.{pool}: {_share_text(was)} → {_share_text(becomes)}"
+
+
+def _share_text(share: Any) -> str:
+    try:
+        return percent_text(share + 0 * share)
+    except ValueError:
+        return str(share)
+
+
+def _is_harmless(key: str) -> bool:
+    """Whether a key changes no batch and no training: names, places, accounting periods, files."""
+    first, _, rest = key.partition(".")
+    last = rest.rpartition(".")[2]
+    return (
+        first in ("name", "pools_root", "sink")
+        or (first == "pools" and last in ("path", "stock"))
+        or (first == "stages" and last == "chunk")
+    )
+
+
+def _names(one: Side, other: Side, named: Sequence[str], key: str) -> bool:
+    """Whether a difference is one that was named."""
+    return any(
+        key == name or key.startswith(f"{name}.") or _implies((one.recipe, other.recipe), name, key)
+        for name in named
+    )
+
+
+def _implies(recipes: tuple[Recipe, Recipe], name: str, key: str) -> bool:
+    """Whether a named key of a stage brings another one with it."""
+    named, differing = name.split("."), key.split(".")
+    if len(named) < 3 or named[0] != "stages" or named[:2] != differing[:2]:
+        return False
+    inner, changed = ".".join(named[2:]), ".".join(differing[2:])
+    for alternatives in _ALTERNATIVES:
+        mine = next((form for form in alternatives if _is_below(inner, form)), None)
+        theirs = next((form for form in alternatives if _is_below(changed, form)), None)
+        if mine is not None and theirs is not None and mine != theirs:
+            return True
+    if named[2] not in SHARES or differing[2] not in (*SHARES, "shares"):
+        return False
+    if len(named) == 3:
+        return True
+    return any(differing[-1] in _members(recipe, named[3]) for recipe in recipes)
+
+
+def _members(recipe: Recipe, name: str) -> tuple[str, ...]:
+    group = recipe.groups.get(name)
+    return (name,) if group is None else tuple(group.pools)
+
+
+def _is_below(key: str, form: str) -> bool:
+    return key == form or key.startswith(f"{form}.")
+
+
+def _fixed(one: Side, other: Side) -> Iterator[str]:
+    """What must be the same on both sides and is not, as ``what: one → other``."""
+    if one.origin != other.origin:
+        yield f"checkpoint: {_mark(one.origin)} → {_mark(other.origin)}"
+    yield from _course(one, other)
+    a, b = set(one.tokenizers.values()) - {None}, set(other.tokenizers.values()) - {None}
+    if a != b or (not a and one.recipe.tokenizer != other.recipe.tokenizer):
+        yield f"tokenizer: {_tokenizer(one)} → {_tokenizer(other)}"
+    for name in one.pools:
+        if name in other.pools and one.pools[name] != other.pools[name]:
+            yield f"pools.{name}: fingerprint {_mark(one.pools[name])} → {_mark(other.pools[name])}"
+    if one.recipe.trainer != other.recipe.trainer:
+        yield from (line for line in difference(one.recipe, other.recipe) if line.startswith("trainer"))
+
+
+def _course(one: Side, other: Side) -> Iterator[str]:
+    """Steps, positions, batches and contexts that are left."""
+    a, b = Curriculum.from_recipe(one.recipe), Curriculum.from_recipe(other.recipe)
+    facts: dict[str, tuple[_Fact, _Fact]] = {
+        "steps left": (a.num_steps - one.step, b.num_steps - other.step),
+        "positions left": (
+            a.positions - a.positions_at(one.step),
+            b.positions - b.positions_at(other.step),
+        ),
+        "batches": (_batches(a, one.step, "batch"), _batches(b, other.step, "batch")),
+        "contexts": (_batches(a, one.step, "context"), _batches(b, other.step, "context")),
+    }
+    for what, (mine, theirs) in facts.items():
+        if mine != theirs:
+            yield f"{what}: {_course_text(mine)} → {_course_text(theirs)}"
+
+
+def _batches(curriculum: Curriculum, step: int, what: str) -> list[tuple[int, int]]:
+    """Steps left by size of batch or context, in order: ``(steps, size)``."""
+    ahead = [
+        (int(getattr(stretch, what)), stretch.stop_step - max(stretch.first_step, step))
+        for stretch in curriculum.stretches
+        if stretch.stop_step > step
+    ]
+    return [(sum(steps for _, steps in run), size) for size, run in groupby(ahead, key=lambda pair: pair[0])]
+
+
+def _course_text(value: _Fact) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return ", ".join(f"{size:,} for {steps:,} steps" for steps, size in value) or "none"
+
+
+def _tokenizer(side: Side) -> str:
+    marks = sorted({_mark(mark) for mark in side.tokenizers.values() if mark is not None})
+    return ", ".join(marks) or str(side.recipe.tokenizer or "not stated")
+
+
+def _mark(text: str | None) -> str:
+    return "none" if text is None else text[:16]
