@@ -1,0 +1,124 @@
+"""What of a run folder is its record: the files that answer for it, and no more.
+
+Batches written by the main job, derived snapshots, hints and the lease stay behind. Symbolic links are
+never followed: what they lead to is not the run's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from recipe.errors import Problem, RecipeError
+from recipe.run.folder import RunFolder
+from recipe.run.head import read_head
+from recipe.run.ledger import SAYING_KINDS, Row, rows_backwards
+from recipe.run.manifest import manifest_path
+
+_PLAIN = r"\w[\w.-]*"
+_MEMBERS = {
+    "": r"run\.yaml|parent\.yaml",
+    "recipes": r"\d{4,}\.yaml",
+    "withdrawn": _PLAIN,
+    "evidence": _PLAIN,
+    "digests": _PLAIN,
+}
+"""By folder of the run: names of files that are part of the record, beside the ledger and its manifests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The files of a run that are handed over."""
+
+    folder: RunFolder
+    ledger_bytes: int
+    """Bytes of the ledger that count: up to the last checkpoint and what was said after it."""
+    left_bytes: int
+    """Bytes of the ledger after them: what a writer that was cut short left behind."""
+    manifest: int | None
+    """Number of the manifest that the record ends with."""
+    files: tuple[str, ...]
+    """Names below the run's folder, sorted; the ledger and ``manifests/latest.yaml`` are apart."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What whoever hands it over should know."""
+        if not self.left_bytes:
+            return ()
+        return (f"{self.left_bytes:,} bytes at the ledger's end have no checkpoint after them: left out",)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all of it."""
+        return self.ledger_bytes + sum((self.folder.path / name).stat().st_size for name in self.files)
+
+
+def record_of(folder: RunFolder) -> Record:
+    """The record of a run as it counts now; a checkpoint that was cut short is left out.
+
+    Raises:
+        RecipeError: no run, a damaged end of the ledger, or a file of the record that is a symbolic link.
+    """
+    folder.check()
+    head = read_head(folder.ledger)
+    end, numbers = _counting(folder.ledger, head.tail.end)
+    names = ["ledger.jsonl", *_members(folder.path)]
+    names += [manifest_path(Path(), number).as_posix() for number in numbers]
+    _check_plain_files(folder.path, names)
+    return Record(
+        folder,
+        end,
+        head.tail.size - end,
+        max(numbers, default=None),
+        tuple(sorted(set(names) - {"ledger.jsonl"})),
+    )
+
+
+def _counting(ledger: Path, end: int) -> tuple[int, list[int]]:
+    """Bytes up to the end of the last row that counts, and the numbers of all manifests up to there.
+
+    Chunk rows, and turns without a checkpoint after them, are what a killed writer left behind.
+    """
+    stop, numbers = end, list[int]()
+    last: Row | None = None
+    for row in rows_backwards(ledger, end):
+        if last is None and row.kind not in ("checkpoint", "created", *SAYING_KINDS):
+            stop = row.offset
+        elif row.kind in ("checkpoint", "created"):
+            last = last or row
+        if row.kind == "checkpoint":
+            numbers.append(int(row.data["manifest"]))
+    return stop, numbers
+
+
+def _members(folder: Path) -> Iterator[str]:
+    for inner, pattern in _MEMBERS.items():
+        place = folder / inner
+        if place.is_symlink() or not place.is_dir():
+            continue
+        with os.scandir(place) as entries:
+            names = sorted(entry.name for entry in entries if re.fullmatch(pattern, entry.name))
+        yield from (f"{inner}/{name}" if inner else name for name in names)
+
+
+def _check_plain_files(folder: Path, names: list[str]) -> None:
+    """Raise RecipeError naming every file of the record that is missing, a link, or no file."""
+    problems = []
+    for name in sorted({*names, *(str(Path(name).parent) for name in names)} - {"."}):
+        path = folder / name
+        try:
+            mode = path.lstat().st_mode
+        except OSError as error:
+            given = error.strerror or str(error)
+        else:
+            if stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and name not in names):
+                continue
+            given = f"a symbolic link to {path.readlink()}" if stat.S_ISLNK(mode) else "no regular file"
+        fix = "put the file itself there; links are not followed, since what they lead to is not the run's"
+        problems.append(Problem(str(path), given, "a file of the run's record", fix))
+    if problems:
+        raise RecipeError(f"{folder}: a record that cannot be handed over", problems)

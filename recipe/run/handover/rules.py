@@ -1,0 +1,63 @@
+"""Part 3: how documents become sequences, by stage and pool; everything resolved to a number or a word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+from recipe.config import Recipe
+from recipe.mixing.curriculum import Curriculum
+from recipe.pools import Pool
+from recipe.run.canonical import Plain
+
+FORMAT = 1
+
+WORDS = {
+    "context": "positions of a sequence; every row of a batch has as many",
+    "batch": "sequences of one optimizer step, from a step on",
+    "window": "document tokens that are cut at once",
+    "stride": "tokens between two window starts; window - stride tokens are read again as overlap",
+    "tail": "what becomes of a document's end: keep, backfill (with overlap), drop, pad (a row of its own)",
+    "overlap_labels": "whether tokens that are read again are predicted again",
+    "method": "how pieces fill rows: best_fit, concat (documents joined, then cut), none (one a row)",
+    "attention": "piece: a piece sees itself alone, also where several share a row; sequence: the whole row",
+    "positions": "restart: from 0 in each piece; continue: through the row",
+    "cross_labels": "whether a document's last position predicts the first token of the next in its row",
+    "labels": "shifted: labels[i] is the token after input_ids[i]; inputs: labels[i] is input_ids[i]",
+    "bos, eos": "ids of the marks of a pool, stored with all, some or none of its documents: special, not "
+    "body. EOS has a position where there is room, else it is only the last label",
+    "-100": "in labels: none here. Padding, a piece's overlap and the mark that ends a document have none",
+    "segment_ids": "number of the piece in its row, -1 is padding; attention stays inside a segment",
+}
+"""What the words of the rules mean."""
+
+
+def sequence_rules(recipe: Recipe, pools: Mapping[str, Pool]) -> Plain:
+    """The rules of a settled recipe."""
+    curriculum = Curriculum.from_recipe(recipe)
+    stages: Plain = {}
+    for index, layout in enumerate(curriculum.stages):
+        stages[layout.name] = {
+            "first_step": layout.first_step,
+            "num_steps": layout.num_steps,
+            "first_position": layout.first_position,
+            "positions": layout.positions,
+            "context": layout.context,
+            "batch": {s.first_step: s.batch for s in curriculum.stretches if s.stage == index},
+            "pools": {name: _rule(recipe, layout.name, pool) for name, pool in pools.items()},
+        }
+    return {"format": FORMAT, "words": WORDS, "labels": recipe.labels, "stages": stages}
+
+
+def _rule(recipe: Recipe, stage: str, pool: Pool) -> Plain:
+    card = pool.card
+    marks = {"bos": card.bos, "eos": card.eos, "bos_stored": card.bos_stored, "eos_stored": card.eos_stored}
+    rule = asdict(recipe.rule(stage, pool.name))
+    del rule["context"]
+    return {**{key: _plain(value) for key, value in rule.items()}, **marks}
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Fraction) else value
