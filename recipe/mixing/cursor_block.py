@@ -10,7 +10,7 @@ from typing import Any
 from recipe.config import Recipe, Rule
 from recipe.mixing.snapshot import Cursor
 from recipe.pools import Pool
-from recipe.sequences.blocks import Block, BlockPlace, CutBlock, plan_block
+from recipe.sequences.blocks import Block, BlockPlace, CutBlock, num_blocks, plan_block
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 
@@ -56,6 +56,11 @@ def block_place(recipe: Recipe, pool: Pool, cursor: Cursor) -> BlockPlace:
         cursor.prefix,
         recipe.simulated_fraction,
     )
+
+
+def blocks_of_epoch(recipe: Recipe, pool: Pool, cursor: Cursor) -> int:
+    """Blocks of the epoch that a cursor stands in."""
+    return num_blocks(pool, block_units(recipe, pool), cursor.prefix, recipe.simulated_fraction)
 
 
 def arrangement(recipe: Recipe, pool: Pool, cursor: Cursor) -> tuple[Rule, BlockPlace, tuple[CutBlock, ...]]:
