@@ -8,11 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from recipe.cli.options import add_json, split_place
+from recipe.cli.options import add_json
 from recipe.cli.output import print_json
 from recipe.errors import Problem, RecipeError
 from recipe.run.attach import attach_metrics
 from recipe.run.measured import is_sealed
+from recipe.run.origin import split_place
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,10 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run",
         metavar="RUN[@MANIFEST]",
-        help="the run's folder, and the number of the manifest (default: the last)",
-    )
-    parser.add_argument(
-        "--step", type=int, metavar="N", help="the checkpoint at a step, in place of @MANIFEST"
+        help="the run's folder, and the number of the manifest, or @step:N (default: the last checkpoint)",
     )
     parser.add_argument("--metrics", type=Path, metavar="FILE", help="a JSON file with {set: {name: number}}")
     parser.add_argument(
@@ -40,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Append the metrics to the run's record and name what was attached; numbers are not repeated."""
-    path, manifest = split_place(args.run)
-    if manifest is not None and args.step is not None:
-        raise _single("--step", f"{args.step} and @{manifest}", "one of them", "leave one out")
+    path, manifest, step = split_place(args.run)
     metrics = _from_file(args.metrics) if args.metrics is not None else {}
     for name, values in _from_words(args.set).items():
         metrics.setdefault(name, {}).update(values)
@@ -51,7 +47,7 @@ def execute(args: argparse.Namespace) -> int:
             "--set", "no metrics", "--metrics FILE or --set NAME key=value", "give at least one metric"
         )
     try:
-        number = attach_metrics(path, metrics, manifest, step=args.step)
+        number = attach_metrics(path, metrics, manifest, step=step)
     except ValueError as error:
         where = "--metrics" if args.metrics is not None else "--set"
         raise _single(where, str(error), "{set: {name: number}}", "write it so") from error

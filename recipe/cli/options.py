@@ -70,15 +70,3 @@ def is_override(word: str) -> bool:
     [True, True, False, False]
     """
     return word.startswith("~") or ("=" in word and not Path(word).is_file())
-
-
-def split_place(word: str) -> tuple[Path, int | None]:
-    """A run and a manifest of it, from ``RUN[@MANIFEST]``; a folder of that very name is a run.
-
-    >>> split_place("runs/demo@12"), split_place("runs/me@home")
-    ((PosixPath('runs/demo'), 12), (PosixPath('runs/me@home'), None))
-    """
-    run, mark, number = word.rpartition("@")
-    if mark and run and number.isascii() and number.isdigit() and not Path(word).is_dir():
-        return Path(run), int(number)
-    return Path(word), None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.errors import RecipeError
-from recipe.run.canonical import Plain
+from recipe.run.canonical import Plain, hash_of
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import CLOSING_KINDS, SAYING_KINDS, Bound, Row, read_tail, row_at, rows_backwards
 from recipe.run.manifest import manifest_path, read_manifest
@@ -37,7 +37,10 @@ class Turn:
 
     kind: str
     step: int
-    recipe_fingerprint: str | None
+    version: int | None
+    """Of the recipe that an amendment put in force."""
+    mark: str
+    """Digest of what any other turn did."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +114,7 @@ def read_history(path: str | Path) -> History:
         elif is_counted and row.kind == "checkpoint":
             points.append(_point(row))
         elif is_counted and row.kind in CLOSING_KINDS and row.kind != "chunk":
-            mark = row.data.get("recipe_fingerprint")
-            turns.append(Turn(kind=row.kind, step=row.end_step, recipe_fingerprint=mark))
+            turns.append(_turn(row))
     assert created is not None, f"{path}: the chain begins with the row of the creation"
     counted = [(point.manifest, point.manifest_hash) for point in points]
     kept = that_count(sayings[::-1], counted, str(created.data["id"]))
@@ -144,6 +146,17 @@ def _rows(ledger: Path) -> Iterator[tuple[Row, bool]]:
     bound = Bound()
     for row in rows_backwards(ledger, read_tail(ledger).end):
         yield row, row.kind not in SAYING_KINDS and bound.keeps(row)
+
+
+def _turn(row: Row) -> Turn:
+    told = [row.data.get(key) for key in ("steps", "returned", "file_hash", "pools")]
+    is_amendment = row.kind == "amend"
+    return Turn(
+        kind=row.kind,
+        step=row.end_step,
+        version=int(row.data["recipe"]) if is_amendment else None,
+        mark="" if is_amendment else hash_of(told),
+    )
 
 
 def _point(row: Row) -> Point:

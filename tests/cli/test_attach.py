@@ -43,7 +43,7 @@ def test_json_names_what_was_attached_and_repeats_no_number(run_path: Path, caps
     assert main(["attach", "runs/a", "--set", "final/code", "loss=1.98765", "--json"]) == 0
     out = capsys.readouterr().out
     assert json.loads(out) == {"run": "runs/a", "manifest": 2, "sets": {"final/code": ["loss"]}}
-    assert main(["attach", "runs/a", "--step", "4", "--set", "final/code", "loss=1.98765"]) == 0
+    assert main(["attach", "runs/a@step:4", "--set", "final/code", "loss=1.98765"]) == 0
     assert "final/code: loss (sealed)" in capsys.readouterr().out
 
 
@@ -59,7 +59,6 @@ def test_json_names_what_was_attached_and_repeats_no_number(run_path: Path, caps
         (["--metrics", "twice.json"], "'loss' twice in one object"),
         (["--metrics", "text.json"], "'high' is no number"),
         (["--metrics", "none.json"], "No such file"),
-        (["--step", "5", "--set", "code", "loss=1"], "1 at step 4, 2 at step 8"),
     ],
 )
 def test_what_is_wrong_is_one_message_and_nothing_written(run_path: Path, capsys, words, told):
@@ -72,9 +71,10 @@ def test_what_is_wrong_is_one_message_and_nothing_written(run_path: Path, capsys
     assert (run_path / "ledger.jsonl").read_bytes() == before
 
 
-def test_a_step_and_a_manifest_are_too_much(run_path: Path, capsys):
-    assert main(["attach", "runs/a@1", "--step", "4", "--set", "code", "loss=1"]) == 2
-    assert "leave one out" in capsys.readouterr().err
+@pytest.mark.parametrize("place", ["runs/a@9", "runs/a@step:5"])
+def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(run_path: Path, capsys, place):
+    assert main(["attach", place, "--set", "code", "loss=1"]) == 2
+    assert "1 at step 4, 2 at step 8" in capsys.readouterr().err
 
 
 def test_a_folder_of_that_very_name_is_the_run(small: Path, capsys):
