@@ -2,10 +2,24 @@
 
 from recipe.pools.card import Card, MaxId, extent_units
 from recipe.pools.finding import Finding
+from recipe.pools.growth import Prefix, extend_pool, grown_from
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.table import Row
 from recipe.pools.write import write_pool
 from recipe.pools.writer import PoolWriter
 
-__all__ = ["Card", "Finding", "MaxId", "Pool", "PoolWriter", "Row", "extent_units", "open_pool", "write_pool"]
+__all__ = [
+    "Card",
+    "Finding",
+    "MaxId",
+    "Pool",
+    "PoolWriter",
+    "Prefix",
+    "Row",
+    "extend_pool",
+    "extent_units",
+    "grown_from",
+    "open_pool",
+    "write_pool",
+]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from recipe.pools.adopting import EXTENDS
 from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, file_hash
 from recipe.pools.card import ALL, CARD_NAME, NONE, Card, FileRecord, MaxId, card_text, extent_units
 from recipe.pools.megatron import read_index
@@ -34,7 +35,7 @@ def close_pool(
     Raises:
         RecipeError: a document id is repeated, or a group's documents are scattered.
     """
-    units, ids_are_numbers = _write_table(folder, parts)
+    units, ids_are_numbers = _write_table(folder, parts, seams(settings.source, parts))
     num_documents = sum(part.record.documents for part in parts)
     files = {
         "offsets.npy": _write_npy(
@@ -133,8 +134,13 @@ def _recorded(path: Path) -> FileRecord:
     return FileRecord(bytes=path.stat().st_size, hash=file_hash(path))
 
 
-def _write_table(folder: Path, parts: Sequence[FinishedPart]) -> tuple[NDArray[np.int64] | None, bool]:
-    """The table of all parts; first documents of the units, and whether ids are the numbers 0..n-1."""
+def _write_table(
+    folder: Path, parts: Sequence[FinishedPart], seams: NDArray[np.int64]
+) -> tuple[NDArray[np.int64] | None, bool]:
+    """The table of all parts; first documents of the units, and whether ids are the numbers 0..n-1.
+
+    No unit lies across a seam: a group that does is refused as scattered.
+    """
     ids, groups = Keys("id"), Keys("group")
     starts: list[NDArray[np.int64]] = []
     grouped, are_numbers, number = False, True, 0
@@ -143,6 +149,7 @@ def _write_table(folder: Path, parts: Sequence[FinishedPart]) -> tuple[NDArray[n
         for rows in _rows(folder, parts):
             writer.write_table(rows, row_group_size=rows.num_rows)
             begins = _unit_begins(rows, before)
+            begins[seams[(seams >= number) & (seams < number + rows.num_rows)] - number] = True
             starts.append(number + np.flatnonzero(begins))
             grouped |= rows["group_int"].null_count + rows["group_str"].null_count < 2 * rows.num_rows
             are_numbers = are_numbers and _counts_up(rows["id_int"], number)
@@ -156,6 +163,12 @@ def _write_table(folder: Path, parts: Sequence[FinishedPart]) -> tuple[NDArray[n
         return None, are_numbers
     groups.check(folder, lambda: _rows(folder, parts))
     return np.concatenate([*starts, np.array([number])]), are_numbers
+
+
+def seams(source: Mapping[str, Any], parts: Sequence[FinishedPart]) -> NDArray[np.int64]:
+    """First documents behind the pools that this one extends."""
+    ends = np.cumsum([0, *(part.record.documents for part in parts)])
+    return ends[[entry["parts"] for entry in source.get(EXTENDS, ())]]
 
 
 def _rows(folder: Path, parts: Sequence[FinishedPart]) -> Iterator[pa.Table]:

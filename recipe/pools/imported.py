@@ -86,6 +86,11 @@ def open_pairs(
     )
 
 
+def pairs_fingerprint(pairs: Sequence[Path]) -> str:
+    """The fingerprint of the pool that pairs are together, in this order."""
+    return _fingerprint([read_index(pair) for pair in pairs])[0]
+
+
 def _joined_offsets(indices: Sequence[Index], part_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     pieces = [index.offsets()[:-1] + start for index, start in zip(indices, part_offsets[:-1], strict=True)]
     return np.concatenate([*pieces, part_offsets[-1:]])

@@ -62,7 +62,7 @@ class Keys:
         where, given = f"document {second}", f"{self._name} {key!r}, as document {first} has"
         if self._name == "id":
             return Problem(where, given, "ids that occur once", "give each document an id of its own")
-        given += ", with other documents between"
+        given += ", with other documents, or the end of an extended pool, between"
         return Problem(where, given, "a group's documents one after another", "sort the documents by group")
 
 

@@ -43,6 +43,24 @@ def write_pool(  # noqa: PLR0913  the contract names every option
             the disk is full; nothing is left behind.
         ValueError: ids, groups or tags are not as many as the documents.
     """
+    with PoolWriter(path, vocab_size=vocab_size, eos=eos, bos=bos, part_tokens=part_tokens) as writer:
+        add_documents(writer, documents, ids=ids, groups=groups, tags=tags)
+        return writer.close()
+
+
+def add_documents(
+    writer: PoolWriter,
+    documents: Iterable[ArrayLike],
+    *,
+    ids: Iterable[int | str] | None,
+    groups: Iterable[int | str | None] | None,
+    tags: Iterable[Mapping[str, Any] | None] | None,
+) -> None:
+    """Give documents with what is said of them to a writer.
+
+    Raises:
+        ValueError: ids, groups or tags are not as many as the documents.
+    """
     documents = documents if isinstance(documents, Sized) else list(documents)
     columns: list[Iterable[Any]] = []
     for name, column in (("ids", ids), ("groups", groups), ("tags", tags)):
@@ -50,7 +68,5 @@ def write_pool(  # noqa: PLR0913  the contract names every option
         if values is not None and len(values) != len(documents):
             raise ValueError(f"{len(values)} {name} for {len(documents)} documents")
         columns.append(repeat(None, len(documents)) if values is None else values)
-    with PoolWriter(path, vocab_size=vocab_size, eos=eos, bos=bos, part_tokens=part_tokens) as writer:
-        for tokens, key, group, attributes in zip(documents, *columns, strict=True):
-            writer.add(tokens, id=key, group=group, tags=attributes)
-        return writer.close()
+    for tokens, key, group, attributes in zip(documents, *columns, strict=True):
+        writer.add(tokens, id=key, group=group, tags=attributes)

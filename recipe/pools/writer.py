@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recipe.errors import Problem, RecipeError
+from recipe.pools.adopting import adopt_parts, check_extends, extended_source
 from recipe.pools.closing import close_pool
 from recipe.pools.opening import open_pool
 from recipe.pools.part import Batch, FinishedPart, PartWriter
@@ -50,6 +51,7 @@ class PoolWriter:
         seed: int | None = None,
         source: Mapping[str, Any] | None = None,
         resume: bool = False,
+        extends: Pool | None = None,
     ) -> None:
         """Begin or continue a pool.
 
@@ -65,6 +67,7 @@ class PoolWriter:
             seed: of that order.
             source: plain summary of what the pool is made from; part of what must be the same to resume.
             resume: keep the finished parts of an interrupted write with the same settings.
+            extends: a pool whose documents come first; its files are linked, or copied to another disk.
 
         Raises:
             RecipeError: impossible settings, something at ``path``, or another writer at work.
@@ -72,10 +75,12 @@ class PoolWriter:
         self.settings = PoolSettings(
             vocab_size=vocab_size, eos=eos, bos=bos, tokenizer=tokenizer, tokenizer_name=tokenizer_name,
             part_tokens=PART_TOKENS if part_tokens is None else part_tokens, shuffled=shuffled, seed=seed,
-            source=dict(source or {}),
+            source=dict(source or {}) if extends is None else extended_source(extends, source or {}),
         )  # fmt: skip
         self.path = Path(path)
         self.settings.check(self.path)
+        if extends is not None:
+            check_extends(extends, self.settings, self.path)
         self._resumable = resume
         self._bos = np.array([] if bos is None else [bos], dtype=np.int64)
         self._eos = np.array([] if eos is None else [eos], dtype=np.int64)
@@ -87,7 +92,7 @@ class PoolWriter:
         self._part_tokens = 0
         self._place = Workplace(self.path)
         try:
-            self._finished = self._begin()
+            self._finished = self._begin(extends)
         except BaseException:
             self._place.discard()
             raise
@@ -187,8 +192,8 @@ class PoolWriter:
         if self._place.held:
             self.abort(keep_parts=self._resumable)
 
-    def _begin(self) -> list[FinishedPart]:
-        """Finished parts of an earlier write with the same settings; anything else is removed."""
+    def _begin(self, extends: Pool | None) -> list[FinishedPart]:
+        """Finished parts of an earlier write with the same settings, and of the pool that is extended."""
         finished: list[FinishedPart] = []
         settings = self._place.folder / SETTINGS_NAME
         if self._resumable and settings.is_file() and settings.read_bytes() == self.settings.to_json():
@@ -197,6 +202,8 @@ class PoolWriter:
         self._place.keep_only({SETTINGS_NAME, *(name for part in finished for name in part.file_names)})
         with self._place.disk_errors():
             write_durably(settings, self.settings.to_json())
+            if extends is not None:
+                finished += adopt_parts(extends, self._place.folder, len(finished))
         return finished
 
     def _part_file(self, number: int) -> Path:

@@ -1,0 +1,126 @@
+"""Parts of a finished pool as the first parts of a new one: linked where the disk can, copied elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recipe.errors import Problem, RecipeError
+from recipe.pools.blocks import num_blocks
+from recipe.pools.card import Card
+from recipe.pools.part import FinishedPart, histogram, rows_path
+from recipe.pools.pool import Pool
+from recipe.pools.settings import PoolSettings
+from recipe.pools.table import open_writer, row_groups
+from recipe.pools.workplace import write_durably
+
+EXTENDS = "extends"
+"""Key of a card's ``source``: the pools that it extends, each by the next one, oldest first."""
+
+
+def extended_source(old: Pool, source: Mapping[str, Any]) -> dict[str, Any]:
+    """The source of a pool that extends another: its own, and what it extends."""
+    before = dict(old.card.source)
+    chain = list(before.pop(EXTENDS, []))
+    entry = {
+        "fingerprint": old.fingerprint,
+        "parts": old.num_parts,
+        "units": old.num_units,
+        "extent_units": old.extent_units,
+        "source": before,
+    }
+    return {**source, EXTENDS: [*chain, entry]}
+
+
+def refuse_pairs(old: Pool, path: Path) -> None:
+    """Raise RecipeError where a pool is no folder of our own."""
+    if old.layout.table is None:
+        raise RecipeError.single(
+            str(path), str(old.path), given="token files without a card", expected="a pool of our own",
+            fix="add the new pair to its folder, under a name that sorts behind the others",
+        )  # fmt: skip
+
+
+def check_extends(old: Pool, settings: PoolSettings, path: Path) -> None:
+    """Refuse to extend a pool by documents of another kind.
+
+    Raises:
+        RecipeError: the pool is not one of our own, or has other ids, marks or another tokenizer.
+    """
+    refuse_pairs(old, path)
+    card, problems = old.card, []
+    for name in ("vocab_size", "bos", "eos", "tokenizer"):
+        was, becomes = getattr(card, name), getattr(settings, name)
+        if was != becomes:
+            fix = "prepare the new documents as the old ones were, or make a pool of their own of them"
+            problems.append(Problem(name, str(becomes), f"{was}, as in {old.path}", fix))
+    if problems:
+        raise RecipeError(str(path), problems)
+
+
+def adopt_parts(old: Pool, folder: Path, begin: int) -> Iterator[FinishedPart]:
+    """Make the parts of a pool from number ``begin`` on parts of the pool written in ``folder``."""
+    card = old.card
+    digests: NDArray[np.uint8] = np.load(old.layout.folder / "hashes.npy")
+    ends = np.cumsum([num_blocks(part.bytes, card.block_bytes) for part in card.parts])
+    tables = _rows_of_parts(old)
+    for number, (part, end, rows) in enumerate(zip(card.parts, ends.tolist(), tables, strict=True)):
+        if number < begin:
+            continue
+        for ending in ("bin", "idx"):
+            _link(old.layout.folder / f"{part.name}.{ending}", folder / f"{part.name}.{ending}")
+        with open_writer(rows_path(folder, part.name)) as writer:
+            for table in rows:
+                writer.write_table(table, row_group_size=table.num_rows)
+        blocks = digests[end - num_blocks(part.bytes, card.block_bytes) : end]
+        finished = _finished(card, number, rows, tuple(block.tobytes().hex() for block in blocks))
+        write_durably(folder / f"{part.name}.json", finished.to_json())
+        yield finished
+
+
+def _rows_of_parts(old: Pool) -> Iterator[list[pa.Table]]:
+    """The rows of the document table, part by part."""
+    assert old.layout.table is not None
+    groups, waiting = row_groups(old.layout.table), list[pa.Table]()
+    for part in old.card.parts:
+        rows, left = list[pa.Table](), part.documents
+        while left:
+            table = waiting.pop() if waiting else next(groups)
+            rows.append(table.slice(0, left))
+            if table.num_rows > left:
+                waiting.append(table.slice(left))
+            left -= rows[-1].num_rows
+        yield rows
+
+
+def _finished(card: Card, number: int, rows: list[pa.Table], blocks: tuple[str, ...]) -> FinishedPart:
+    part = card.parts[number]
+    tokens = [np.asarray(table["tokens"].to_numpy(), np.int64) for table in rows]
+    lengths = np.concatenate([*tokens, np.zeros(0, np.int64)])
+    most = card.max_id
+    holds_most = most is not None and most.part == f"{part.name}.bin"
+    return FinishedPart(
+        record=part,
+        body_tokens=int(lengths.sum()),
+        max_document_tokens=int(lengths.max(initial=0)),
+        length_histogram=tuple(histogram(lengths).tolist()),
+        max_id=most.id if most is not None and holds_most else -1,
+        max_id_position=most.position if most is not None and holds_most else 0,
+        blocks=blocks,
+    )
+
+
+def _link(source: Path, target: Path) -> None:
+    """The same file under another name, or a copy of it."""
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, or one without links: the copy tells what is wrong
+        shutil.copyfile(source, target)

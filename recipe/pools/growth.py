@@ -1,0 +1,202 @@
+"""Pools that grow: the same parts, and more behind them.
+
+A pool has grown from another one if that one is its beginning: its first parts, with the same tokens,
+documents and groups, in the same order. Nothing that was read of it is another document then, and a
+reading that is under way can be finished over what was there when it began.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import ArrayLike, NDArray
+
+from recipe.errors import Problem, RecipeError
+from recipe.pools.adopting import EXTENDS, refuse_pairs
+from recipe.pools.card import Card, FileRecord, extent_units
+from recipe.pools.imported import pairs_fingerprint
+from recipe.pools.opening import open_pool
+from recipe.pools.pool import Pool
+from recipe.pools.write import add_documents
+from recipe.pools.writer import PoolWriter
+
+_PIECE = 1 << 20
+
+
+class Prefix(NamedTuple):
+    """What a pool was before it grew."""
+
+    units: int
+    extent_units: int
+    documents: int
+    parts: int
+
+
+def extend_pool(  # noqa: PLR0913  the contract names every option
+    old: Path | str,
+    path: Path | str,
+    documents: Iterable[ArrayLike],
+    *,
+    ids: Iterable[int | str] | None = None,
+    groups: Iterable[int | str | None] | None = None,
+    tags: Iterable[Mapping[str, Any] | None] | None = None,
+    part_tokens: int | None = None,
+) -> Pool:
+    """Write a pool that holds another one and, behind it, more documents; and open it.
+
+    The old pool stays as it is. Its token files are linked, or copied to another disk; they must not be
+    written to, as no pool must.
+
+    Args:
+        old: folder of the pool that is extended.
+        path: folder of the new one; nothing may be there.
+        documents: integer arrays without marks, made by the tokenizer of the old ones.
+        ids: of the new documents, unique in the whole pool; default: their numbers in it.
+        groups: of the new documents; none goes on with a group of the old ones.
+        tags: attributes of the new documents.
+        part_tokens: stored tokens of a new part at most.
+
+    Raises:
+        RecipeError: as for ``write_pool``; or the old pool is not one of our own.
+        ValueError: ids, groups or tags are not as many as the documents.
+    """
+    first = open_pool(old, Path(old).name)
+    refuse_pairs(first, Path(path))
+    card = first.card
+    marks = {"eos": card.eos, "bos": card.bos}
+    tokenizer = {"tokenizer": card.tokenizer, "tokenizer_name": card.tokenizer_name}
+    size = {"vocab_size": card.vocab_size, "part_tokens": part_tokens}
+    with PoolWriter(path, **size, **marks, **tokenizer, extends=first) as writer:  # type: ignore[arg-type]
+        add_documents(writer, documents, ids=ids, groups=groups, tags=tags)
+        return writer.close(dropped=card.dropped)
+
+
+def grown_from(old: Pool | str, new: Pool) -> Prefix:
+    """What a pool was before it grew, proven by content.
+
+    Args:
+        old: the pool as it was, or its fingerprint alone: enough for pools that :func:`extend_pool` made,
+            and for Megatron pairs.
+        new: the pool that holds more.
+
+    Raises:
+        RecipeError: it does not begin with the old one; the first part that differs is named.
+        ValueError: it is the old one.
+    """
+    fingerprint = old if isinstance(old, str) else old.fingerprint
+    if fingerprint == new.fingerprint:
+        raise ValueError(f"pool {new.name!r} has not grown")
+    own = new.layout.table is not None
+    for prefix in _own_prefixes(old, new) if own else _pair_prefixes(old, new):
+        found = _own_fingerprints(new, prefix) if own else [_pairs(new, prefix.parts)]
+        if fingerprint in found:
+            return prefix
+    raise RecipeError(f"pool {new.name} has not grown from what it was", _differences(old, new))
+
+
+def _own_prefixes(old: Pool | str, new: Pool) -> Iterator[Prefix]:
+    """Where the old pool may end in the new one: as it says itself, or as the new one's card notes."""
+    if isinstance(old, Pool):
+        entries = [(old.num_parts, old.num_units, old.extent_units)]
+    else:
+        known = [e for e in new.card.source.get(EXTENDS, ()) if e["fingerprint"] == old]
+        entries = [(e["parts"], e["units"], e["extent_units"]) for e in known]
+    for parts, units, extent in entries:
+        if parts >= new.num_parts:
+            continue
+        documents = int(new.part_documents[parts])
+        edge = units if new.units is None else int(new.units[min(units, new.num_units)])
+        if edge == documents:
+            yield Prefix(units, extent, documents, parts)
+
+
+def _pair_prefixes(old: Pool | str, new: Pool) -> Iterator[Prefix]:
+    """Where pairs may have ended before more of them were added."""
+    counts = range(new.num_parts - 1, 0, -1) if isinstance(old, str) else [old.num_parts]
+    for parts in counts:
+        if parts < new.num_parts:
+            documents, tokens = int(new.part_documents[parts]), int(new.part_offsets[parts])
+            yield Prefix(documents, extent_units(tokens, documents), documents, parts)
+
+
+def _pairs(new: Pool, parts: int) -> str:
+    return pairs_fingerprint([new.layout.part_path(k).with_suffix(".idx") for k in range(parts)])
+
+
+def _own_fingerprints(new: Pool, prefix: Prefix) -> list[str]:
+    """Fingerprints of the pool that the first parts of a pool are: with or without a file of units.
+
+    A pool whose documents have no groups has none, whatever came behind it.
+    """
+    files = {"offsets.npy": _record(new.offsets[: prefix.documents + 1])}
+    cards = [_beginning(new.card, prefix, files)]
+    if new.units is not None:
+        units = {"units.npy": _record(new.units[: prefix.units + 1])}
+        cards.append(_beginning(new.card, prefix, files | units))
+    return [card.fingerprint for card in cards]
+
+
+def _beginning(card: Card, prefix: Prefix, files: Mapping[str, FileRecord]) -> Card:
+    return replace(
+        card,
+        num_documents=prefix.documents,
+        num_units=prefix.units,
+        extent_units=prefix.extent_units,
+        parts=card.parts[: prefix.parts],
+        files=files,
+    )
+
+
+def _record(numbers: NDArray[np.int64]) -> FileRecord:
+    """Size and hash of the ``.npy`` file that holds these numbers."""
+    dtype, head = np.dtype("<i8"), io.BytesIO()
+    header = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": numbers.shape}
+    npy_format.write_array_header_1_0(head, header)
+    digest = hashlib.blake2b(head.getvalue(), digest_size=32)
+    for start in range(0, len(numbers), _PIECE):
+        digest.update(np.ascontiguousarray(numbers[start : start + _PIECE], dtype).tobytes())
+    return FileRecord(bytes=head.tell() + 8 * len(numbers), hash=digest.hexdigest())
+
+
+def _differences(old: Pool | str, new: Pool) -> list[Problem]:
+    """Why a pool has not grown from another one."""
+    where, fix = str(new.path), "make it with extend_pool, or give it to the run as a pool of its own"
+    if isinstance(old, str):
+        holds = "a pool that begins with the one that was read"
+        given = "no beginning" if new.layout.table is None else "a card that notes nothing it extends"
+        return [Problem(where, f"{given} with fingerprint {old}", holds, fix)]
+    if (old.layout.table is None) != (new.layout.table is None):
+        return [Problem(where, "another kind of pool", f"the kind of {old.path}", fix)]
+    problems = []
+    for name in ("token_dtype", "vocab_size", "bos", "eos", "bos_stored", "eos_stored", "tokenizer"):
+        was, becomes = getattr(old.card, name), getattr(new.card, name)
+        if was != becomes:
+            problems.append(Problem(f"{where}: {name}", str(becomes), f"{was}, as in {old.path}", fix))
+    return problems or [_different_part(old, new, where, fix)]
+
+
+def _different_part(old: Pool, new: Pool, where: str, fix: str) -> Problem:
+    """The first part of a pool that is not the other one's."""
+    if new.num_parts <= old.num_parts:
+        expected = f"more than {old.num_parts}, the parts of {old.path}"
+        return Problem(where, f"{new.num_parts} parts", expected, fix)
+    for k in range(old.num_parts):
+        if _part_of(old, k) != _part_of(new, k):
+            given = f"part {new.layout.part_path(k).name} with other contents"
+            return Problem(where, given, f"{old.layout.part_path(k)}, as it was", fix)
+    given = "a group of documents that goes on behind them"
+    return Problem(where, given, f"units that end where {old.path} ends", fix)
+
+
+def _part_of(pool: Pool, k: int) -> object:
+    if pool.layout.table is None:
+        return pairs_fingerprint([pool.layout.part_path(k).with_suffix(".idx")])
+    part = pool.card.parts[k]
+    return part.documents, part.tokens, part.hash, part.index_hash, part.rows_hash
