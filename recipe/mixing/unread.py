@@ -48,7 +48,7 @@ def unread_tokens(recipe: Recipe, pool: Pool, state: PoolState, withdrawn: Withd
     place, blocks = block_place(recipe, pool, cursor), _blocks(recipe, pool, cursor)
     is_open = cursor.stage >= 0 and cursor.block < blocks
     first = cursor.block + is_open
-    if blocks - first <= first:
+    if blocks - first <= first or pool.card.counted != "exact":
         ahead = sum(_tokens(pool, replace(place, block=block)) for block in range(first, blocks))
     else:
         behind = sum(_tokens(pool, replace(place, block=block)) for block in range(first))
