@@ -1,6 +1,9 @@
 """The audit: a run's record held against its recipe, its pools and itself, by code of its own."""
 
+from recipe.audit.answer import Audit
 from recipe.audit.auditing import audit_run
-from recipe.audit.findings import Audit, Coverage, Finding
+from recipe.audit.coverage import Coverage
+from recipe.audit.findings import Finding
+from recipe.audit.seal import Seal, seal_run
 
-__all__ = ["Audit", "Coverage", "Finding", "audit_run"]
+__all__ = ["Audit", "Coverage", "Finding", "Seal", "audit_run", "seal_run"]

@@ -1,35 +1,53 @@
 """The audit of a run: everything on record, computed again by other code, and what differs.
 
-What no audit of the folder alone can tell: the trainer's own words (URI, metrics, GPU-hours) and
-the clock, once every hash over them was made anew; rows cut off the end together with their
-manifests; and whether the trainer used the batches that it asked for.
+What no audit of the folder alone can tell is said by :mod:`recipe.audit.limits`, with every answer.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recipe.audit.account import KINDS
-from recipe.audit.chain import read_text
+from recipe.audit.answer import Audit
+from recipe.audit.chain import NAME, Text, read_text
+from recipe.audit.chain_only import check_chain
 from recipe.audit.course import Course
+from recipe.audit.coverage import Coverage
 from recipe.audit.files import check_files
-from recipe.audit.findings import Audit, Coverage, Finding, once
+from recipe.audit.findings import Finding, once
 from recipe.audit.holdings import Found, find_pools, verify_contents
 from recipe.audit.manifests import check_manifests
 from recipe.audit.reading import books_of
 from recipe.audit.recompute import Bench, Outcome, recompute
 from recipe.audit.record import check_identity, read_recipe
 from recipe.audit.replay import Ground
-from recipe.audit.sampling import Depth, chosen, slices
+from recipe.audit.sampling import Depth, chosen, detection, slices
+from recipe.audit.scope import Scope, within
+from recipe.audit.seal import Published, check_published, read_published
 from recipe.audit.segments import Segment
+from recipe.audit.totals import largest_drifts, pools_that_left, tokens_on_record
 from recipe.errors import RecipeError
 
 MOST_MANIFESTS = 400
 """Contents of more manifests than this are compared by sample, unless everything is."""
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Wanted:
+    """What was asked for."""
+
+    depth: Depth
+    scope: Scope
+    published: Published | None
+    pools_root: Path | None
+    metadata_only: bool
+    progress: Progress | None
 
 
 def audit_run(  # noqa: PLR0913 - the options of the verb
@@ -40,13 +58,18 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
     workers: int | None = None,
     pools_root: str | Path | None = None,
     seed: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
+    chain_only: bool = False,
+    since: int | str | None = None,
+    stage: str | None = None,
+    head: str | None = None,
+    metadata_only: bool = False,
 ) -> Audit:
     """Check everything a run has on record; nothing is locked, written or repaired.
 
     Hashes, chain, sums and manifests are always checked in full. Rows are computed again from the
     snapshot before them, on all cores: all of them, or, when that would take more than about a
-    minute, a random choice.
+    minute, a random choice; the answer then says what the choice finds, and with what probability.
 
     Args:
         path: the run's folder.
@@ -56,129 +79,162 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
         pools_root: where the pools are on this machine; default: where the record says.
         seed: of the choice of rows and blocks; default: drawn anew, so that it cannot be foreseen.
         progress: called with positions computed again so far, and all of them.
+        chain_only: look at hashes, order and numbers alone: seconds, whatever the run's size.
+        since: compute only rows behind a step, or behind a manifest (``"@12"``).
+        stage: compute only rows of one stage.
+        head: hash of a row or a manifest, or a line of ``recipe seal``, that was published: what came
+            before it is then proved.
+        metadata_only: open no token file; pools may lack them (see ``recipe.pools.metadata``).
 
     Raises:
-        RecipeError: the folder is no run.
-        ValueError: a sample or a number of workers that is none.
+        RecipeError: the folder is no run; the run has no such step, manifest or stage; no hash.
+        ValueError: a sample or a number of workers that is none; options that exclude each other.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers is {workers}; it is a number of threads, at least 1")
     if sample is not None and (sample <= 0 or (isinstance(sample, float) and sample > 1)):
         raise ValueError(f"sample is {sample!r}; it is a share in 0..1 (float) or a number of rows (int)")
+    scope = Scope(since, stage)
+    if chain_only and (full or metadata_only or sample is not None or not scope.is_whole):
+        raise ValueError("chain_only computes no row: no full, sample, since, stage or metadata_only with it")
     folder = Path(path)
     _check_is_run(folder)
-    depth = Depth(
-        full, sample, workers or os.cpu_count() or 1, secrets.randbits(32) if seed is None else seed
+    drawn = secrets.randbits(32) if seed is None else seed
+    wanted = _Wanted(
+        depth=Depth(full, sample, workers or os.cpu_count() or 1, drawn, seed is not None),
+        scope=scope,
+        published=None if head is None else read_published(head),
+        pools_root=None if pools_root is None else Path(pools_root),
+        metadata_only=metadata_only,
+        progress=progress,
     )
-    return _audit(folder, depth, None if pools_root is None else Path(pools_root), progress)
+    try:
+        return _chain_alone(folder, wanted.published) if chain_only else _audit(folder, wanted)
+    except OSError as error:
+        return Audit(run=str(folder), findings=(_unreadable(folder, error),))
 
 
 def _check_is_run(folder: Path) -> None:
-    if (folder / "run.yaml").is_file() or (folder / "ledger.jsonl").is_file():
+    if (folder / "run.yaml").is_file() or (folder / NAME).is_file():
         return
     raise RecipeError.single(
         f"{folder}: no run",
         str(folder),
-        given="a folder without run.yaml and ledger.jsonl" if folder.is_dir() else "no such folder",
+        given=f"a folder without run.yaml and {NAME}" if folder.is_dir() else "no such folder",
         expected="a run folder, as `recipe run` makes it",
         fix="give the path of a run",
     )
 
 
-def _audit(
-    folder: Path, depth: Depth, pools_root: Path | None, progress: Callable[[int, int], None] | None
-) -> Audit:
-    ledger = folder / "ledger.jsonl"
-    if not ledger.is_file():
-        return _without_course(
-            folder, [Finding("chain", "ledger.jsonl", "a file that can be read", "no file")]
-        )
-    text, findings = read_text(ledger)
+def _unreadable(folder: Path, error: OSError) -> Finding:
+    """A file or folder of the record that the system does not give."""
+    place = Path(str(error.filename or folder))
+    where = str(place.relative_to(folder)) if place.is_relative_to(folder) else str(place)
+    return Finding("file", where, "something that can be read", error.strerror or str(error))
+
+
+def _chain_alone(folder: Path, published: Published | None) -> Audit:
+    if not (folder / NAME).is_file():
+        return Audit(run=str(folder), findings=(_no_ledger(),))
+    text, findings, checked = check_chain(folder)
+    of_head, proved = _head(text, published)
+    return Audit(run=str(folder), findings=once([*findings, *of_head]), checked=replace(checked, head=proved))
+
+
+def _no_ledger() -> Finding:
+    return Finding("chain", NAME, "a file that can be read", "no file")
+
+
+def _head(text: Text, published: Published | None) -> tuple[list[Finding], str]:
+    return ([], "") if published is None else check_published(text, published)
+
+
+def _audit(folder: Path, wanted: _Wanted) -> Audit:
+    if not (folder / NAME).is_file():
+        return Audit(run=str(folder), findings=(_no_ledger(),))
+    text, findings = read_text(folder / NAME)
+    of_head, proved = _head(text, wanted.published)
+    findings += of_head
+    bare = Coverage(rows=len(text.entries), head=proved)
     first = text.entries[0] if text.entries else None
     created = text.row(first) if first is not None and first.computed is not None else {}
     if created.get("kind") != "created":
-        findings.append(Finding("chain", "ledger.jsonl row 0: kind", "created", str(created.get("kind"))))
-        return _without_course(folder, findings, len(text.entries))
+        findings.append(Finding("chain", f"{NAME} row 0: kind", "created", str(created.get("kind"))))
+        return Audit(run=str(folder), findings=once(findings), checked=bare)
     findings += check_identity(folder, created)
     intent, faults = read_recipe(folder, created)
     findings += faults
     if intent is None:
-        return _without_course(folder, findings, len(text.entries))
+        return Audit(run=str(folder), findings=once(findings), checked=bare)
     course = Course(text, intent)
     course.follow()
-    of_course, found, outcome, coverage = _followed(folder, course, depth, pools_root, progress)
+    of_course, found, outcome, checked = _followed(folder, course, wanted)
     return Audit(
         run=str(folder),
         findings=once([*findings, *of_course, *outcome.apart, *found.findings]),
-        tokens=_tokens(course),
-        drift=_drift(course),
+        tokens=tokens_on_record(course),
+        drift=largest_drifts(course),
         largest_drift=outcome.furthest,
-        checked=coverage,
+        checked=replace(checked, head=proved),
     )
 
 
 def _followed(
-    folder: Path,
-    course: Course,
-    depth: Depth,
-    pools_root: Path | None,
-    progress: Callable[[int, int], None] | None,
+    folder: Path, course: Course, wanted: _Wanted
 ) -> tuple[list[Finding], Found, Outcome, Coverage]:
     """Findings of rows and manifests, the pools, what was computed again, and how much was."""
-    parsed = set(_parsed(course, depth))
+    depth = wanted.depth
+    asked = within(course, course.segments, wanted.scope)
+    parsed = _parsed(course, depth)
     of_manifests = check_manifests(folder, course, parsed)
     of_files, files = check_files(folder, course, full=depth.full)
-    found = verify_contents(find_pools(folder, course, pools_root), full=depth.full, seed=depth.seed)
-    segments = _possible(course, found)
+    found = find_pools(folder, course, wanted.pools_root, metadata_only=wanted.metadata_only)
+    found = verify_contents(found, full=depth.full, seed=depth.seed, metadata_only=wanted.metadata_only)
+    segments = _possible(course, asked, found)
     picked = chosen(segments, depth)
-    outcome = _recomputed(course, found, picked, depth, progress)
+    outcome = _recomputed(course, found, picked, wanted)
     for pool in found.pools.values():
         pool.close()
-    replayable = sum(len(segment.stops) for segment in segments)
-    coverage = Coverage(
+    checked = Coverage(
         rows=len(course.text.entries),
         chunk_rows=sum(entry.kind == "chunk" for entry in course.text.entries),
         replayed=tuple(sorted(outcome.findings)),
-        replayable=replayable,
-        unavailable=sum(len(segment.stops) for segment in course.segments) - replayable,
+        replayable=_num_rows(segments),
+        unavailable=_num_rows(asked) - _num_rows(segments),
+        scope=wanted.scope.said,
+        outside=_num_rows(course.segments) - _num_rows(asked),
         sample_seed=None if len(picked) == len(segments) else depth.seed,
+        seed_given=depth.foreseen,
+        detection=detection(segments, picked),
         positions=outcome.positions,
         blocks=outcome.blocks,
         manifests=len(course.manifests),
         manifests_parsed=len(parsed),
+        metadata_only=wanted.metadata_only,
         pools=found.covered,
         files=files,
-        left=_left(course),
+        left=pools_that_left(course),
     )
-    return [*_of_rows(course, outcome), *of_manifests, *of_files], found, outcome, coverage
+    return [*_of_rows(course, outcome), *of_manifests, *of_files], found, outcome, checked
 
 
-def _without_course(folder: Path, findings: Sequence[Finding], rows: int = 0) -> Audit:
-    """What can be said when the rows cannot be followed at all."""
-    return Audit(
-        run=str(folder),
-        findings=once(findings),
-        tokens={},
-        drift={},
-        largest_drift={},
-        checked=Coverage(rows=rows),
-    )
+def _num_rows(segments: Sequence[Segment]) -> int:
+    return sum(len(segment.stops) for segment in segments)
 
 
-def _parsed(course: Course, depth: Depth) -> Iterable[int]:
-    """Numbers of the manifests whose contents are compared."""
+def _parsed(course: Course, depth: Depth) -> set[int]:
+    """Numbers of the manifests whose contents are compared: all, or a choice that cannot be foreseen."""
     numbers = list(course.manifests)
     if depth.full or len(numbers) <= MOST_MANIFESTS:
-        return numbers
-    step = len(numbers) / MOST_MANIFESTS
-    return {numbers[-1], *(numbers[int(k * step)] for k in range(MOST_MANIFESTS))}
+        return set(numbers)
+    return {numbers[-1], *random.Random(f"manifests {depth.seed}").sample(numbers[:-1], MOST_MANIFESTS - 1)}
 
 
-def _possible(course: Course, found: Found) -> list[Segment]:
+def _possible(course: Course, segments: Sequence[Segment], found: Found) -> list[Segment]:
     """Segments whose pools are there, as they were when the rows were written."""
     marks = {name: pool.fingerprint for name, pool in found.pools.items()}
     possible = []
-    for segment in course.segments:
+    for segment in segments:
         parts = course.intent.layouts[segment.stage].parts
         drawn = [name for name, part in zip(course.intent.names, parts, strict=True) if part]
         if all(marks.get(name) == segment.holdings.get(name, {}).get("fingerprint") for name in drawn):
@@ -186,23 +242,17 @@ def _possible(course: Course, found: Found) -> list[Segment]:
     return possible
 
 
-def _recomputed(
-    course: Course,
-    found: Found,
-    segments: Sequence[Segment],
-    depth: Depth,
-    progress: Callable[[int, int], None] | None,
-) -> Outcome:
+def _recomputed(course: Course, found: Found, segments: Sequence[Segment], wanted: _Wanted) -> Outcome:
     """All chosen segments computed again; threads, since the work is done outside the interpreter lock."""
     ground = Ground(course.intent.layouts, books_of(course.intent.recipe, found.pools))
     bench = Bench(course.text, course.intent, ground)
-    total, wanted = Outcome(), sum(segment.positions for segment in segments)
-    work = slices(segments, depth.workers)
-    with ThreadPoolExecutor(depth.workers) as threads:
+    total, positions = Outcome(), sum(segment.positions for segment in segments)
+    work = slices(segments, wanted.depth.workers)
+    with ThreadPoolExecutor(wanted.depth.workers) as threads:
         for outcome in threads.map(lambda some: recompute(bench, some), work):
             total.add(outcome)
-            if progress is not None:
-                progress(total.positions, wanted)
+            if wanted.progress is not None:
+                wanted.progress(total.positions, positions)
     return total
 
 
@@ -216,37 +266,3 @@ def _of_rows(course: Course, outcome: Outcome) -> list[Finding]:
         named = {finding.where for finding in again or ()}
         found += [*(again or ()), *(finding for finding in said if finding.where not in named)]
     return found
-
-
-def _tokens(course: Course) -> dict[str, dict[str, int]]:
-    last = course.lineage.furthest()[1]
-    if last is None:
-        return {}
-    return {
-        name: {kind: pool.counts[kind] for kind in KINDS}
-        for name, pool in zip(course.intent.names, last.pools, strict=True)
-    }
-
-
-def _left(course: Course) -> dict[str, int]:
-    """Pools that ran dry and left: ``{"stage S: pool P": the step of the row that first says so}``."""
-    left: dict[str, int] = {}
-    for mark in course.lineage.marks:
-        state = course.lineage.snapshot(mark.entry)
-        for pool in state.left if state is not None else ():
-            stage, name = course.intent.layouts[mark.stage].name, course.intent.names[pool]
-            left.setdefault(f"stage {stage}: pool {name}", mark.step)
-    return left
-
-
-def _drift(course: Course) -> dict[str, dict[str, int]]:
-    """By stage and pool: spent less owed at the row end where it is largest, over the lineage."""
-    table: dict[str, dict[str, int]] = {}
-    for mark in course.lineage.marks:
-        if mark.drift:
-            stage = table.setdefault(
-                course.intent.layouts[mark.stage].name, dict.fromkeys(course.intent.names, 0)
-            )
-            for name, tokens in zip(course.intent.names, mark.drift, strict=True):
-                stage[name] = max(stage[name], tokens, key=abs)
-    return table

@@ -14,6 +14,9 @@ from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.pools import Pool, open_pool
 from recipe.pools.blocks import file_hash
+from recipe.pools.card import CARD_NAME
+from recipe.pools.imported import find_pairs
+from recipe.pools.metadata import open_metadata
 from recipe.run.manifest import manifest_path
 
 SMALL_TOKENS = 32 << 20
@@ -30,15 +33,21 @@ class Found:
     covered: Mapping[str, str]
 
 
-def find_pools(folder: Path, course: Course, pools_root: Path | None) -> Found:
-    """Open the pools where the run's record says they are, or below another root."""
+def find_pools(
+    folder: Path, course: Course, pools_root: Path | None, *, metadata_only: bool = False
+) -> Found:
+    """Open the pools, or only their metadata, where the run's record says they are, or below another root."""
     recipe, pools = course.intent.recipe, dict[str, Pool]()
     findings: list[Finding] = []
     covered: dict[str, str] = {}
     for name, path in _paths(folder, course, pools_root).items():
         config = recipe.pools[name]
+        if metadata_only and _are_pairs(path):
+            covered[name] = "imported Megatron pairs: not covered (metadata only)"
+            continue
+        opened = open_metadata if metadata_only else open_pool
         try:
-            pool = open_pool(path, name, eos=config.eos, bos=config.bos)
+            pool = opened(path, name, eos=config.eos, bos=config.bos)
         except RecipeError as error:
             findings += _refused(name, error)
             covered[name] = "not there, nothing compared"
@@ -55,8 +64,7 @@ def find_pools(folder: Path, course: Course, pools_root: Path | None) -> Found:
 def _paths(folder: Path, course: Course, root: Path | None) -> dict[str, Path]:
     recipe: Recipe = course.intent.recipe
     if root is not None:
-        declared = {name: Path(pool.path or name) for name, pool in recipe.pools.items()}
-        return {name: root / (path.name if path.is_absolute() else path) for name, path in declared.items()}
+        return {name: _below(root, name, Path(pool.path or name)) for name, pool in recipe.pools.items()}
     latest: Plain = {}
     if course.numbered[0]:
         file = read_sealed(folder, manifest_path(folder, course.numbered[0]))
@@ -98,11 +106,27 @@ def _compared_with_record(course: Course, pool: Pool) -> list[Finding]:
     )
 
 
-def verify_contents(found: Found, *, full: bool, seed: int) -> Found:
+def _below(root: Path, name: str, declared: Path) -> Path:
+    """Where a pool is below a root: as the recipe has it, or, where that is not there, under its name."""
+    path = root / (declared.name if declared.is_absolute() else declared)
+    return root / name if not path.exists() and (root / name).exists() else path
+
+
+def _are_pairs(path: Path) -> bool:
+    try:
+        return not (path / CARD_NAME).is_file() and bool(find_pairs(path))
+    except RecipeError:
+        return False
+
+
+def verify_contents(found: Found, *, full: bool, seed: int, metadata_only: bool = False) -> Found:
     """Compare contents with the hashes they were written with: all, or a seeded choice of blocks.
 
     Pools whose lengths are damaged are left out of the result's: nothing can be computed from them.
     """
+    if metadata_only:
+        looked = dict.fromkeys(found.pools, "contents not looked at (metadata only); boundaries compared")
+        return replace(found, covered={**found.covered, **looked})
     findings, covered, usable = list(found.findings), dict(found.covered), dict[str, Pool]()
     for name, pool in found.pools.items():
         whole = full or pool.num_tokens <= SMALL_TOKENS

@@ -5,17 +5,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recipe.audit import audit_run
-from recipe.audit.findings import Coverage
+from recipe.audit import Audit, audit_run
+from recipe.audit.coverage import Coverage
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables, progress
-from recipe.report.audits import audit_tables, finding_lines
+from recipe.errors import RecipeError
+from recipe.report.audits import audit_tables, finding_lines, limit_lines
 from recipe.report.figures import amount
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the run and how much of it is computed again."""
+    """Declare the run, how much of it is computed again, and what else is compared."""
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, for example runs/demo")
+    _add_depth(parser)
+    _add_sources(parser)
+    add_json(parser)
+
+
+def _add_depth(parser: argparse.ArgumentParser) -> None:
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument(
         "--full", action="store_true", help="compute every row again, read every byte of the pools"
@@ -24,48 +31,108 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sample",
         type=_sample,
         metavar="N|SHARE",
-        help="rows to compute again: a number, or a share such as 5%%",
+        help="rows to compute again: a number, or a share such as 5%%; the answer says what that finds",
     )
+    depth.add_argument(
+        "--chain-only", action="store_true", help="hashes, order and numbers alone: seconds for any run"
+    )
+    parser.add_argument(
+        "--since", metavar="STEP|@N", help="compute only rows behind a step, or behind manifest N"
+    )
+    parser.add_argument("--stage", metavar="NAME", help="compute only rows of one stage")
     parser.add_argument("--workers", type=_count, metavar="N", help="default: one a core")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="of the sample, to repeat one; default: drawn anew each time"
+    )
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--head",
+        metavar="HASH",
+        help="a hash that was published (or the whole line of `recipe seal`): prove what came before it",
+    )
     parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
-    add_json(parser)
+    parser.add_argument(
+        "--metadata-only",
+        action="store_true",
+        help="open no token file: pools may be metadata alone (card.json, offsets.npy, units.npy)",
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
     """Audit the run; 0 nothing is wrong, 1 something is."""
+    _check_options(args)
+    audit = _audited(args)
+    plain = audit.to_plain()
+    if args.json:
+        print_json(plain)
+        return 0 if audit.ok else 1
+    print_tables(audit_tables(plain))
+    verdict = _verdict(len(audit.findings), audit.checked)
+    print("\n".join([*audit.checked.lines(), "", *limit_lines(plain), "", *finding_lines(plain), verdict]))
+    return 0 if audit.ok else 1
+
+
+def _audited(args: argparse.Namespace) -> Audit:
     with progress(quiet=args.json) as bars:
         task = bars.add_task("auditing", total=None, note="")
 
         def watch(done: int, total: int) -> None:
             bars.update(task, completed=done, total=total, note=f"{amount(total)} positions")
 
-        audit = audit_run(
+        return audit_run(
             args.run,
             full=args.full,
             sample=args.sample,
             workers=args.workers,
             pools_root=args.pools_root,
+            seed=args.seed,
             progress=watch,
+            chain_only=args.chain_only,
+            since=args.since,
+            stage=args.stage,
+            head=args.head,
+            metadata_only=args.metadata_only,
         )
-    plain = audit.to_plain()
-    if args.json:
-        print_json(plain)
-        return 0 if audit.ok else 1
-    print_tables(audit_tables(plain))
-    lines = [*audit.checked.lines(), "", *finding_lines(plain), _verdict(len(audit.findings), audit.checked)]
-    print("\n".join(lines))
-    return 0 if audit.ok else 1
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse what would have no effect beside ``--chain-only``."""
+    named = {
+        "--since": args.since,
+        "--stage": args.stage,
+        "--metadata-only": args.metadata_only,
+        "--pools-root": args.pools_root,
+    }
+    given = [option for option, value in named.items() if value]
+    if args.chain_only and given:
+        raise RecipeError.single(
+            "recipe audit",
+            "--chain-only",
+            given=f"with {', '.join(given)}",
+            expected="nothing that is about rows computed again, or about pools",
+            fix="leave one of them out: the chain alone is hashes, order and numbers",
+        )
 
 
 def _verdict(findings: int, checked: Coverage) -> str:
-    if not findings:
-        open_pools = [name for name, how in checked.pools.items() if "not covered" in how]
-        if open_pools or checked.unavailable:
-            rows = [f"{checked.unavailable} rows without their pools"] if checked.unavailable else []
-            pools = [f"the contents of {', '.join(open_pools)}"] if open_pools else []
-            return f"nothing is wrong in what was covered; not covered: {'; '.join(pools + rows)}"
-        return "nothing is wrong"
-    return f"{findings} finding{'s' if findings > 1 else ''}; nothing was changed"
+    if findings:
+        return f"{findings} finding{'s' if findings > 1 else ''}; nothing was changed"
+    if checked.chain_only:
+        return "nothing is wrong with the chain; its numbers were not looked at"
+    open_pools = [name for name, how in checked.pools.items() if _is_open(how)]
+    left = [f"{checked.unavailable:,} rows without their pools"] if checked.unavailable else []
+    left += [f"{checked.outside:,} rows that were not asked for"] if checked.outside else []
+    left = [*([f"the contents of {', '.join(open_pools)}"] if open_pools else []), *left]
+    if left:
+        return f"nothing is wrong in what was covered; not covered: {'; '.join(left)}"
+    return "nothing is wrong"
+
+
+def _is_open(how: str) -> bool:
+    """Whether what is said of a pool means that its contents were not looked at."""
+    return "not covered" in how or "not looked at" in how
 
 
 def _sample(text: str) -> float | int:

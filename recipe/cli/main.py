@@ -67,8 +67,18 @@ VERBS: dict[str, Verb] = {
     ),
     "audit": Verb(
         "recompute what a run says it spent, and name what is wrong",
-        ("recipe audit runs/demo", "recipe audit runs/demo --full --json"),
+        (
+            "recipe audit runs/demo",
+            "recipe audit runs/demo --full --json",
+            "recipe audit runs/demo --chain-only",
+            "recipe audit runs/demo --since @12 --stage long",
+        ),
         "recipe.cli.audit",
+    ),
+    "seal": Verb(
+        "print the head of a run's record in one line, to publish: what came before it is then provable",
+        ("recipe seal runs/demo", "recipe seal runs/demo --json"),
+        "recipe.cli.seal",
     ),
     "new": Verb(
         "write a commented recipe from a folder of pools, or from a Megatron blend",

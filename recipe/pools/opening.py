@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -77,8 +78,13 @@ def reopen_pool(path: Path, name: str, declared: tuple[int | None, int | None], 
 
 def _open_own(path: Path, name: str, eos: int | None, bos: int | None) -> Pool:
     card = read_card(path)
-    _check_marks(path, name, card, eos, bos)
-    _check_sizes(path, card)
+    check_marks(path, name, card, (eos, bos))
+    check_sizes(path, own_sizes(card))
+    return own_pool(path, name, card, (eos, bos))
+
+
+def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int | None]) -> Pool:
+    """The pool of a card; ``declared`` are the eos and bos that the recipe states. No file is opened."""
     documents = np.cumsum([0, *(part.documents for part in card.parts)], dtype=np.int64)
     offsets = np.cumsum([0, *(part.tokens for part in card.parts)], dtype=np.int64)
 
@@ -106,30 +112,34 @@ def _open_own(path: Path, name: str, eos: int | None, bos: int | None) -> Pool:
         load_units=load_units if "units.npy" in card.files else None,
         table=path / "documents.parquet",
         reopen=reopen_pool,
-        declared=(eos, bos),
+        declared=declared,
     )
     return Pool(name, path, layout)
 
 
-def _check_marks(path: Path, name: str, card: Card, eos: int | None, bos: int | None) -> None:
-    """Marks a recipe declares for an own pool must be the card's."""
+def check_marks(path: Path, name: str, card: Card, declared: tuple[int | None, int | None]) -> None:
+    """Marks a recipe declares for an own pool (eos, bos) must be the card's."""
     problems = [
         Problem(
             f"pools.{name}.{mark}", str(given), f"{stated}, as the card of {path} says",
             f"leave {mark} out: only imported pairs need it",
         )
-        for mark, given, stated in (("eos", eos, card.eos), ("bos", bos, card.bos))
+        for mark, given, stated in (("eos", declared[0], card.eos), ("bos", declared[1], card.bos))
         if given is not None and given != stated
     ]  # fmt: skip
     if problems:
         raise RecipeError(f"pool {name}", problems)
 
 
-def _check_sizes(path: Path, card: Card) -> None:
-    """Every file the card names is there in full; files are looked at, not opened."""
+def own_sizes(card: Card) -> dict[str, int]:
+    """Bytes of every file that a card names."""
     sizes = {name: record.bytes for name, record in card.files.items()}
     sizes |= {f"{part.name}.bin": part.bytes for part in card.parts}
-    sizes |= {f"{part.name}.idx": part.index_bytes for part in card.parts}
+    return sizes | {f"{part.name}.idx": part.index_bytes for part in card.parts}
+
+
+def check_sizes(path: Path, sizes: Mapping[str, int]) -> None:
+    """These files are there in full; they are looked at, not opened."""
     found = _found_sizes(path)
     fix = "copy the file again from where it is whole, or prepare the pool again"
     problems = [

@@ -15,6 +15,8 @@ KINDS = ("body", "overlap", "special", "padding", "labels")
 
 def audit_tables(plain: Mapping[str, Any]) -> Iterator[Group]:
     """Tables of an audit's plain form: tokens by pool, then the largest drift by pool and stage."""
+    if not plain["tokens"]:
+        return
     yield table(
         "tokens on record",
         ("pool", *KINDS),
@@ -34,3 +36,9 @@ def finding_lines(plain: Mapping[str, Any]) -> Iterator[str]:
         yield f"{finding['check']}: {finding['where']}"
         yield f"  expected  {finding['expected']}"
         yield f"  observed  {finding['observed']}"
+
+
+def limit_lines(plain: Mapping[str, Any]) -> Iterator[str]:
+    """What the audit cannot prove, as a short paragraph."""
+    yield "what this cannot prove:"
+    yield from (f"  - {line}" for line in plain["cannot_prove"])

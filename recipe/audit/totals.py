@@ -1,0 +1,41 @@
+"""What the rows that count add up to: tokens by pool, drift by stage, pools that left."""
+
+from __future__ import annotations
+
+from recipe.audit.account import KINDS
+from recipe.audit.course import Course
+
+
+def tokens_on_record(course: Course) -> dict[str, dict[str, int]]:
+    """By pool and kind, as the last row of the lineage with a snapshot has them."""
+    last = course.lineage.furthest()[1]
+    if last is None:
+        return {}
+    return {
+        name: {kind: pool.counts[kind] for kind in KINDS}
+        for name, pool in zip(course.intent.names, last.pools, strict=True)
+    }
+
+
+def pools_that_left(course: Course) -> dict[str, int]:
+    """Pools that ran dry and left: ``{"stage S: pool P": the step of the row that first says so}``."""
+    left: dict[str, int] = {}
+    for mark in course.lineage.marks:
+        state = course.lineage.snapshot(mark.entry)
+        for pool in state.left if state is not None else ():
+            stage, name = course.intent.layouts[mark.stage].name, course.intent.names[pool]
+            left.setdefault(f"stage {stage}: pool {name}", mark.step)
+    return left
+
+
+def largest_drifts(course: Course) -> dict[str, dict[str, int]]:
+    """By stage and pool: spent less owed at the row end where it is largest, over the lineage."""
+    table: dict[str, dict[str, int]] = {}
+    for mark in course.lineage.marks:
+        if mark.drift:
+            stage = table.setdefault(
+                course.intent.layouts[mark.stage].name, dict.fromkeys(course.intent.names, 0)
+            )
+            for name, tokens in zip(course.intent.names, mark.drift, strict=True):
+                stage[name] = max(stage[name], tokens, key=abs)
+    return table

@@ -1,0 +1,101 @@
+"""A pool without its tokens: card and boundaries, enough to compute every length again.
+
+For somebody who may not have the texts, because they are licensed or private, and who still wants to
+check what was spent of them. What a pool is called in a record, its fingerprint, covers its boundaries:
+metadata that were changed are not taken for the pool's.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from recipe.errors import RecipeError
+from recipe.pools.blocks import file_hash
+from recipe.pools.card import CARD_NAME, Card, read_card
+from recipe.pools.opening import check_marks, check_sizes, own_pool
+from recipe.pools.pool import Pool
+from recipe.pools.workplace import sync
+
+EDGES = ("offsets.npy", "units.npy")
+"""Where documents and units begin."""
+TABLE = "documents.parquet"
+"""What the documents are called and tagged with; not needed for lengths."""
+
+
+def metadata_files(card: Card, *, documents: bool = False) -> tuple[str, ...]:
+    """Files of a pool's folder that say how long its documents are; with their table if that is wanted."""
+    edges = tuple(name for name in EDGES if name in card.files)
+    return (CARD_NAME, *edges, *([TABLE] if documents and TABLE in card.files else []))
+
+
+def copy_metadata(pool: Pool, dest: str | Path, *, documents: bool = False) -> Path:
+    """Copy what is needed to compute lengths, and no token, to a new folder.
+
+    Args:
+        pool: an own pool; imported Megatron pairs have no card, and their marks are known from their tokens.
+        dest: the folder; it must not be there, or be empty.
+        documents: copy the document table too: ids, groups, tags, sources and content hashes.
+
+    Returns:
+        the folder.
+
+    Raises:
+        RecipeError: imported pairs; a folder that is taken; a file that is not what the card says.
+    """
+    if pool.layout.table is None:
+        raise RecipeError.single(
+            f"pool {pool.name}", str(pool.path), given="imported Megatron pairs",
+            expected="a pool with a card: which marks pairs store is looked up in their tokens",
+            fix="prepare it as a pool of its own, or hand over its token files",
+        )  # fmt: skip
+    folder = Path(dest)
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise RecipeError.single(
+            f"pool {pool.name}", str(folder), given="something that is there already",
+            expected="a new folder, or an empty one", fix="choose another place: nothing is overwritten",
+        )  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    *others, card = reversed(metadata_files(pool.card, documents=documents))
+    for name in others:
+        shutil.copyfile(pool.layout.folder / name, folder / name)
+        sync(folder / name)
+        _check_hash(folder / name, pool.card.files[name].hash)
+    # last, as when a pool is written: a folder without its card is no pool
+    shutil.copyfile(pool.layout.folder / card, folder / card)
+    sync(folder / card)
+    return folder
+
+
+def open_metadata(path: Path | str, name: str, *, eos: int | None = None, bos: int | None = None) -> Pool:
+    """The pool whose metadata lie at ``path``; its token files are not looked for, and none is ever opened.
+
+    Boundaries are compared with the hashes that the card states, whatever their size: everything that
+    is computed stands on them.
+
+    Raises:
+        RecipeError: no card, or files of another size or with other contents than it states.
+    """
+    place = Path(path)
+    if not (place / CARD_NAME).is_file():
+        raise RecipeError.single(
+            f"pool {name}", str(place), given=f"no {CARD_NAME}" if place.is_dir() else "no such folder",
+            expected="the metadata of a pool: card.json, offsets.npy and, where it has groups, units.npy",
+            fix="copy them (`recipe.pools.metadata.copy_metadata`); imported Megatron pairs have none",
+        )  # fmt: skip
+    card = read_card(place)
+    check_marks(place, name, card, (eos, bos))
+    edges = [file for file in metadata_files(card) if file != CARD_NAME]
+    check_sizes(place, {file: card.files[file].bytes for file in edges})
+    for file in edges:
+        _check_hash(place / file, card.files[file].hash)
+    return own_pool(place, name, card, (eos, bos))
+
+
+def _check_hash(path: Path, expected: str) -> None:
+    if (found := file_hash(path)) != expected:
+        raise RecipeError.single(
+            str(path.parent), str(path), given=f"contents with hash {found}",
+            expected=f"{expected}, as its card says",
+            fix="copy the file again from where it is whole",
+        )  # fmt: skip
