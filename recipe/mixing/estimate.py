@@ -66,7 +66,9 @@ def stock_yield(stock: int, context: int) -> EpochYield:
     )
 
 
-def epoch_yield(pool: Pool, rule: Rule, place: BlockPlace, count: str) -> EpochYield:
+def epoch_yield(
+    pool: Pool, rule: Rule, place: BlockPlace, count: str, stock: int | None = None
+) -> EpochYield:
     """The yield of a pool's first epoch.
 
     Args:
@@ -74,8 +76,10 @@ def epoch_yield(pool: Pool, rule: Rule, place: BlockPlace, count: str) -> EpochY
         rule: how it is sliced and packed.
         place: seed, epoch and block size; its block number is not used.
         count: the counted kind.
+        stock: body tokens of the epoch; default: all of the pool's.
     """
-    total = num_blocks(pool, place.block_units)
+    stock = pool.stock if stock is None else stock
+    total = num_blocks(pool, place.block_units, place.prefix, place.fraction)
     chosen = range(total)
     if total > SAMPLED_BLOCKS:
         chosen = range(0, total - 1, max(1, (total - 1) // SAMPLED_BLOCKS))[:SAMPLED_BLOCKS]
@@ -84,7 +88,7 @@ def epoch_yield(pool: Pool, rule: Rule, place: BlockPlace, count: str) -> EpochY
         blocks = [plan_block(pool, rule, replace(place, block=block)) for block in range(total)]
     whole = total == len(blocks)
     # by tokens, not by units: one very long document in a block nobody looked at is in the stock
-    scale = Fraction(1) if whole else Fraction(pool.stock, sum(int(block.tokens.sum()) for block in blocks))
+    scale = Fraction(1) if whole else Fraction(stock, sum(int(block.tokens.sum()) for block in blocks))
     sums = np.sum([block.totals[-1] for block in blocks], axis=0).tolist() if blocks else [0] * len(KINDS)
     body, overlap, special, labels, _ = (scale * number for number in sums)
     sequences = scale * sum(block.num_sequences for block in blocks)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from recipe.config import Recipe, settle
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.simulated import declared_stock, read_stock, read_units
 from recipe.pools import Pool, open_pool
 
 
@@ -45,10 +46,10 @@ def close_pools(pools: Iterable[Pool]) -> None:
 
 def settle_with(recipe: Recipe, opened: Mapping[str, Pool]) -> Recipe:
     """The recipe with every share, chunk and block size a number, from the pools' real sizes."""
-    stock = {name: config.stock or 0 for name, config in recipe.pools.items()}
+    stock = {name: declared_stock(recipe, name) or 0 for name in recipe.pools}
     units = dict.fromkeys(recipe.pools, 1)
     for name, pool in opened.items():
-        stock[name], units[name] = pool.stock, pool.num_units
+        stock[name], units[name] = read_stock(recipe, pool), read_units(recipe, pool)
     return settle(recipe, stock, units)
 
 

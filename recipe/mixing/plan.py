@@ -8,13 +8,14 @@ from fractions import Fraction
 
 from recipe.config import Recipe, Rule
 from recipe.mixing.curriculum import Curriculum, StageLayout
+from recipe.mixing.cursor_block import block_place
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
 from recipe.mixing.needs import Yields, empty_pools, needs_estimated, needs_exact, walk_stages
 from recipe.mixing.opening import open_pools, pool_problems, settle_with
 from recipe.mixing.planned import PackingCost, Plan, PoolInStage, PoolPlan, StagePlan
-from recipe.mixing.snapshot import Snapshot
+from recipe.mixing.simulated import declared_stock, read_stock
+from recipe.mixing.snapshot import Cursor, Snapshot
 from recipe.pools import Pool
-from recipe.sequences.blocks import BlockPlace
 
 __all__ = ["Plan", "make_plan"]
 
@@ -50,9 +51,10 @@ def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = Tr
     if exact:
         walked = walk_stages(settled, curriculum, opened)
         end = walked[-1][1]
+        stocks = {name: read_stock(settled, pool) for name, pool in opened.items()}
         unreached = [(end, end)] * (len(stages) - len(walked))
         stages = {
-            name: _walked(stage, states, opened)
+            name: _walked(stage, states, stocks)
             for (name, stage), states in zip(stages.items(), [*walked, *unreached], strict=True)
         }
     pools = {name: _pool(settled, name, stages, opened) for name in settled.pools}
@@ -78,18 +80,17 @@ def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = Tr
 def _yields(recipe: Recipe, layout: StageLayout, opened: Mapping[str, Pool], other: bool) -> Yields:
     """Per drawn pool of a stage: its epoch under the stage's rule, and under the other packing method."""
     out: Yields = {}
-    for (name, config), share in zip(recipe.pools.items(), layout.mean_shares, strict=True):
+    for name, share in zip(recipe.pools, layout.mean_shares, strict=True):
         if share == 0:
             continue
         pool = opened.get(name)
         if pool is None:
-            out[name] = (stock_yield(config.stock or 0, layout.context), None)
+            out[name] = (stock_yield(declared_stock(recipe, name) or 0, layout.context), None)
             continue
         rule = recipe.rule(layout.name, name)
-        assert config.block_units is not None
-        place = BlockPlace(recipe.seed, 0, 0, config.block_units)
-        own = epoch_yield(pool, rule, place, recipe.count)
-        out[name] = (own, epoch_yield(pool, _other(rule), place, recipe.count) if other else None)
+        place, stock = block_place(recipe, pool, Cursor()), read_stock(recipe, pool)
+        own = epoch_yield(pool, rule, place, recipe.count, stock)
+        out[name] = (own, epoch_yield(pool, _other(rule), place, recipe.count, stock) if other else None)
     return out
 
 
@@ -140,7 +141,7 @@ def _counted_total(
     return Fraction(layout.positions, layout.context) / per_token
 
 
-def _walked(stage: StagePlan, states: tuple[Snapshot, Snapshot], opened: Mapping[str, Pool]) -> StagePlan:
+def _walked(stage: StagePlan, states: tuple[Snapshot, Snapshot], stocks: Mapping[str, int]) -> StagePlan:
     """The stage with what a walk from its first step to its end really drew in place of the estimates."""
     pools = {}
     for (name, planned), before, after in zip(
@@ -153,7 +154,7 @@ def _walked(stage: StagePlan, states: tuple[Snapshot, Snapshot], opened: Mapping
             planned,
             need=Fraction(after.spent - before.spent),
             sequences=after.sequences - before.sequences,
-            epochs=Fraction(read, opened[name].stock) if opened[name].stock else Fraction(0),
+            epochs=Fraction(read, stocks[name]) if stocks[name] else Fraction(0),
             body=body,
             overlap=overlap,
             special=after.special - before.special,
@@ -182,8 +183,8 @@ def _packing(recipe: Recipe, stage_name: str, yields: Yields, stage: StagePlan) 
 
 
 def _pool(recipe: Recipe, name: str, stages: Mapping[str, StagePlan], opened: Mapping[str, Pool]) -> PoolPlan:
-    declared = recipe.pools[name].stock
-    measured = opened[name].stock if name in opened else None
+    declared = declared_stock(recipe, name)
+    measured = read_stock(recipe, opened[name]) if name in opened else None
     allowed = recipe.epochs_allowed(name)
     epochs, exhausted_at = Fraction(0), None
     for stage in stages.values():
