@@ -1,5 +1,6 @@
 """Recipes: what a person writes, checked whole, as the rest of the program reads it."""
 
+from recipe.config.amending import amended, with_shares
 from recipe.config.building import recipe_from_plain, recipe_to_plain
 from recipe.config.group import GroupConfig, Within
 from recipe.config.identity import difference, fingerprint
@@ -46,6 +47,7 @@ __all__ = [
     "Stretch",
     "TokenizerConfig",
     "Within",
+    "amended",
     "difference",
     "expand_sweep",
     "fingerprint",
@@ -58,4 +60,5 @@ __all__ = [
     "settle",
     "stage_spans",
     "sweep_labels",
+    "with_shares",
 ]

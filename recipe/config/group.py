@@ -12,7 +12,14 @@ from pydantic_core import PydanticCustomError
 
 from recipe.config.partial import Faulty, Leniently, Model, UnsoundError
 from recipe.config.problems import Fault, faults, nearest, problem
-from recipe.config.values import LARGEST_TERM, fill_rest, read_share, read_weight, some_positive, write_weight
+from recipe.config.share_values import (
+    LARGEST_TERM,
+    fill_rest,
+    read_share,
+    read_weight,
+    some_positive,
+    write_weight,
+)
 from recipe.maths.shares import PERCENT_PATTERN, from_weights, parse_weight, percent_text, weight_text
 
 WITHIN_WORDS = ("natural", "even", "unimax")

@@ -32,15 +32,15 @@ def apply_changes(data: dict[str, Any], changes: Sequence[Change], vocabulary: V
     """Apply overrides in order, in place; what cannot be applied is left out and told."""
     found = list[Fault]()
     for change in changes:
-        fault = _refused(data, change, vocabulary)
+        fault = refused(data, change, vocabulary)
         if fault is None:
-            _apply(data, change)
+            apply_change(data, change)
         else:
             found.append(fault)
     return found
 
 
-def _refused(data: dict[str, Any], change: Change, vocabulary: Vocabulary) -> Fault | None:
+def refused(data: dict[str, Any], change: Change, vocabulary: Vocabulary) -> Fault | None:
     """Why an override cannot be applied; None where it can."""
     place, missing = change.place, object()
     there = _get(data, place, missing)
@@ -139,7 +139,8 @@ def _get(data: Any, place: Place, missing: Any) -> Any:
     return data
 
 
-def _apply(data: dict[str, Any], change: Change) -> None:
+def apply_change(data: dict[str, Any], change: Change) -> None:
+    """Apply an override that is not `refused`, in place."""
     *above, last = change.place
     holder: Any = data
     for depth, key in enumerate(above):

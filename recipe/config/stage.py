@@ -11,7 +11,8 @@ from pydantic.json_schema import SkipJsonSchema
 
 from recipe.config.model import Batch, Packing, QuotaRamp, Slicing, SlicingConfig
 from recipe.config.partial import Model
-from recipe.config.values import Context, Count, Quotas, TokenQuotas, Weights
+from recipe.config.share_values import Quotas, TokenQuotas, Weights
+from recipe.config.values import Context, Count
 from recipe.maths.amounts import parse_amount
 from recipe.maths.shares import from_weights
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from recipe.config import parse_yaml
 from recipe.config.draft import natural_quotas, scalar
-from recipe.config.values import fill_rest, read_share
+from recipe.config.share_values import fill_rest, read_share
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12))
