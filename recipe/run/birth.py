@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from recipe.config import Recipe, fingerprint
 from recipe.mixing.snapshot import SNAPSHOT_FORMAT, Snapshot
+from recipe.mixing.withdrawals import Withdrawals
 from recipe.run import folder as folders
 from recipe.run import ledger, manifest, state
 from recipe.run.canonical import Plain
@@ -27,6 +28,8 @@ class Birth:
     """The state that its steps go on from."""
     turn: Plain = field(default_factory=dict)
     """Of a branch: stage and grid of the stretch that ends where it begins."""
+    withdrawn: Withdrawals = field(default_factory=Withdrawals.none)
+    """Of a branch: what its parent withdrew."""
     parent: Plain | None = None
     """Of a branch: the run and the manifest it starts from, and how it differs."""
 
@@ -68,6 +71,7 @@ def first_files(birth: Birth) -> dict[str, bytes]:
         **birth.turn,
         **({} if birth.parent is None else {"parent": birth.parent}),
         **({} if start is None else {"start": start}),
+        **({"withdrawals": birth.withdrawn.to_plain()} if birth.withdrawn.number else {}),
     }
     return {
         "run.yaml": identity,

@@ -78,8 +78,10 @@ def compare_sides(one: Side, other: Side, named: Iterable[str]) -> Control:
     lines = _differences(one.recipe, other.recipe)
     against = [*_fixed(one, other)]
     for key, line in lines:
-        if key.partition(".")[0] not in ("trainer", "tokenizer") and not _is_harmless(key):
-            against += [f"not named: {line}"] * (not _names(one, other, keys, key))
+        if key.partition(".")[0] in ("trainer", "tokenizer") or _is_harmless(key):
+            continue
+        if not _names(one, other, keys, key) and not _has_no_share(one.recipe, other.recipe, key):
+            against.append(f"not named: {line}")
     return Control(named=keys, differs=tuple(line for _, line in lines), against=tuple(against))
 
 
@@ -118,6 +120,18 @@ def _is_harmless(key: str) -> bool:
         or (first == "pools" and last in ("path", "stock"))
         or (first == "stages" and last == "chunk")
     )
+
+
+def _has_no_share(one: Recipe, other: Recipe, key: str) -> bool:
+    """Whether a key is the share of a pool in a stage that is nothing on both sides, written or not."""
+    top, _, rest = key.partition(".")
+    stage, _, rest = rest.partition(".")
+    form, _, pool = rest.partition(".")
+    if top != "stages" or form not in SHARES or stage not in one.stages or stage not in other.stages:
+        return False
+    if pool not in one.pools and pool not in other.pools:
+        return False
+    return not any(recipe.shares(stage).get(pool, 0) for recipe in (one, other))
 
 
 def _names(one: Side, other: Side, named: Sequence[str], key: str) -> bool:

@@ -81,6 +81,11 @@ def known_paths(recipe: Recipe, holdings: Holdings, pools_root: Path | None) -> 
     return {name: root / (path.name if path.is_absolute() else path) for name, path in paths.items()}
 
 
+def tokenizers(holdings: Holdings) -> frozenset[str]:
+    """Fingerprints of the tokenizers that pools were made with, as far as they say."""
+    return frozenset(held.tokenizer for held in holdings.values() if held.tokenizer is not None)
+
+
 def changed(holdings: Holdings, pools: Mapping[str, Pool]) -> dict[str, tuple[str, str]]:
     """Pools that are not the ones of the run: fingerprint then, fingerprint now."""
     pairs = {name: (holdings[name].fingerprint, pool.fingerprint) for name, pool in pools.items()}

@@ -28,7 +28,6 @@ from recipe.run.state import State
 
 _PLACE = re.compile(r"(?P<run>.+)@(?:(?P<manifest>[0-9]{1,12})|step:(?P<step>[0-9]{1,18}))", re.ASCII)
 _SHOWN = 6
-_MARK = b'"kind":"forgotten"'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,17 +184,32 @@ def _measure(row: Row, manifest: int | None) -> int:
     return _number(row) if manifest is not None else row.end_step
 
 
+def later_withdrawals(origin: Origin) -> int:
+    """How often the run withdrew documents after its checkpoint."""
+    rows = _rows_of_kind(origin.folder, origin.row, "withdraw")
+    return sum(int(row["step"]) >= origin.step for row in rows)
+
+
 def _refuse_forgotten(folder: RunFolder, checkpoint: Row) -> None:
     """Raise RecipeError if a row says that the checkpoint was deleted: nothing can start from it."""
-    data = folder.ledger.read_bytes() if folder.ledger.stat().st_size else b""
-    found = data.find(_MARK, checkpoint.offset)
-    while found >= 0:
-        start = data.rfind(b"\n", 0, found) + 1
-        line = data[start:].partition(b"\n")[0]
-        row = parse_line(folder.ledger, start, line)
-        if row["kind"] == "forgotten" and row.get("manifest") == checkpoint.data["manifest"]:
+    for row in _rows_of_kind(folder, checkpoint, "forgotten"):
+        if row.get("manifest") == checkpoint.data["manifest"]:
             raise _forgotten(folder, checkpoint, row)
-        found = data.find(_MARK, start + len(line))
+
+
+def _rows_of_kind(folder: RunFolder, since: Row, kind: str) -> Iterator[Plain]:
+    """Rows of a kind after another row; only lines that may be such rows are read as rows."""
+    mark = f'"kind":"{kind}"'.encode()
+    data = folder.ledger.read_bytes()
+    found = data.find(mark, since.offset)
+    while found >= 0:
+        start, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
+        if end < 0:
+            return  # an append that was cut short
+        row = parse_line(folder.ledger, start, data[start:end])
+        if row["kind"] == kind:
+            yield row
+        found = data.find(mark, end)
 
 
 def _forgotten(folder: RunFolder, checkpoint: Row, said: Plain) -> RecipeError:

@@ -38,6 +38,8 @@ class Wish:
     """``continue``: pools are read on; ``fresh``: each from its beginning."""
     fresh: tuple[str, ...] = ()
     """With ``continue``: pools that are read from their beginning all the same."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Pools that get another name, as pairs of old and new; their reading orders stay."""
     end_stage: str | Mapping[str, Any] | None = None
     """A last stage in place of what is left: a mapping, or its YAML text."""
     reason: str = ""

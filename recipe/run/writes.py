@@ -126,6 +126,16 @@ def create_folder(path: Path, files: Mapping[str, bytes], folders: tuple[str, ..
     return True
 
 
+def remove_folder(path: Path, name: str, data: bytes) -> None:
+    """Remove a folder that was just created, if the file ``name`` in it still is what was written."""
+    with _told(path, 0), suppress(FileNotFoundError):
+        if (path / name).read_bytes() != data:
+            return
+        temporary = _temporary(path)
+        os.rename(path, temporary)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def _fill(folder: Path, files: Mapping[str, bytes], folders: tuple[str, ...]) -> None:
     os.makedirs(folder)
     for name in folders:
