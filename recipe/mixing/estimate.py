@@ -11,6 +11,7 @@ from recipe.config import Rule
 from recipe.mixing.reading import counted_totals
 from recipe.pools import Pool
 from recipe.sequences.blocks import KINDS, Block, BlockPlace, num_blocks, plan_block
+from recipe.sequences.reading_order import epoch_units
 
 SAMPLED_BLOCKS = 4
 """Blocks planned of a pool that has more."""
@@ -76,9 +77,10 @@ def epoch_yield(
         rule: how it is sliced and packed.
         place: seed, epoch and block size; its block number is not used.
         count: the counted kind.
-        stock: body tokens of the epoch; default: all of the pool's.
+        stock: body tokens of the epoch; default: the part of the pool's that its units are.
     """
-    stock = pool.stock if stock is None else stock
+    if stock is None:
+        stock = pool.stock * epoch_units(pool, place.prefix, place.fraction) // max(1, pool.num_units)
     total = num_blocks(pool, place.block_units, place.prefix, place.fraction)
     chosen = range(total)
     if total > SAMPLED_BLOCKS:
