@@ -12,6 +12,7 @@ from recipe.maths.shares import (
     parse_percent,
     parse_weight,
     percent_text,
+    ramped,
     temperature,
     to_grain,
     unimax,
@@ -127,3 +128,18 @@ def test_grains_are_whole_and_sum_to_one(stock):
     assert sum(grains.values()) == 1
     assert all((share * SHARE_GRAIN).denominator == 1 for share in grains.values())
     assert all(abs(grains[name] - share) < Fraction(1, SHARE_GRAIN) for name, share in natural(stock).items())
+
+
+@given(st.fractions(0, 1), st.fractions(0, 1), st.integers(1, 40))
+def test_a_ramp_has_the_middles_of_equal_steps(before, after, steps):
+    on_the_way = [step["a"] for step in ramped({"a": before}, {"a": after}, steps)]
+    size = (after - before) / steps
+    assert on_the_way == [before + size * step + size / 2 for step in range(steps)]
+    assert sum(on_the_way) / steps == (before + after) / 2
+
+
+def test_a_ramp_is_between_shares_of_the_same_names():
+    with pytest.raises(ValueError, match="steps from"):
+        ramped({"a": Fraction(1)}, {"b": Fraction(1)}, 2)
+    with pytest.raises(ValueError, match="0 steps"):
+        ramped({"a": Fraction(1)}, {"a": Fraction(1)}, 0)
