@@ -65,6 +65,16 @@ VERBS: dict[str, Verb] = {
         ),
         "recipe.cli.attach",
     ),
+    "compare": Verb(
+        "hold runs against each other at equal steps: tokens, metrics, margins, lineage",
+        (
+            "recipe compare runs/A runs/B",
+            "recipe compare runs/A-* runs/B-* --no-worse-than code.loss=0.01 --rank-by sft/short.accuracy",
+            "recipe compare runs/A runs/B --decide runs/B --approved-by NAME --reason 'code loss'",
+            "recipe compare runs/A runs/B --open-final --by NAME --reason 'the final report'",
+        ),
+        "recipe.cli.compare",
+    ),
     "audit": Verb(
         "recompute what a run says it spent, and name what is wrong",
         (
@@ -79,6 +89,24 @@ VERBS: dict[str, Verb] = {
         "print the head of a run's record in one line, to publish: what came before it is then provable",
         ("recipe seal runs/demo", "recipe seal runs/demo --json"),
         "recipe.cli.seal",
+    ),
+    "amend": Verb(
+        "change a run's recipe from a checkpoint on; what was spent stays spent",
+        (
+            "recipe amend runs/demo stages.long.quotas.english=30% --from code --reason 'evaluation of May'",
+            "recipe amend runs/demo stages.long.tokens=4Mi --reason 'more budget' --approved-by Ada --yes",
+        ),
+        "recipe.cli.amend",
+    ),
+    "skip": Verb(
+        "leave out the data of some steps, as after a loss spike",
+        ("recipe skip runs/demo --steps 1200..1300 --reason 'loss spike at 1210'",),
+        "recipe.cli.skip",
+    ),
+    "withdraw": Verb(
+        "take documents out of what a run still serves",
+        ("recipe withdraw runs/demo --documents ids.txt --reason 'take-down' --ticket T-17",),
+        "recipe.cli.withdraw",
     ),
     "new": Verb(
         "write a commented recipe from a folder of pools, or from a Megatron blend",

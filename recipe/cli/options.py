@@ -34,6 +34,17 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the answer as JSON, for programs")
 
 
+def add_yes(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--yes``: do it without asking."""
+    parser.add_argument("--yes", action="store_true", help="do it without asking")
+
+
+def add_record_words(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--reason`` and ``--approved-by``, which stay on record."""
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it stays on record")
+    parser.add_argument("--approved-by", metavar="NAME", help="who said so; it stays on record")
+
+
 def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
     """The recipe and the overrides among the words; a recipe comes at most once.
 

@@ -201,9 +201,7 @@ def _batch_end(stretches: Sequence[Stretch], position: int) -> int:
     return stretches[-1].stop_step
 
 
-def _legs(
-    recipe: Recipe, name: str, stretches: Sequence[Stretch], first_step: int
-) -> tuple[LegLayout, ...]:
+def _legs(recipe: Recipe, name: str, stretches: Sequence[Stretch], first_step: int) -> tuple[LegLayout, ...]:
     """The legs of a stage; one whose place holds no batch begins where the next one does."""
     context, begin = recipe.stages[name].context, recipe.spans[name].start
     legs = []

@@ -90,7 +90,7 @@ def behind_problems(old: Recipe, new: Recipe, at: Snapshot) -> list[Problem]:
 
 
 def _of_the_run(old: Recipe, new: Recipe) -> Iterator[Problem]:
-    for key in ("seed", "count", "labels", "tokenizer", "start", "simulate_budget"):
+    for key in ("seed", "count", "labels", "tokenizer", "start", "simulated_fraction"):
         was, becomes = getattr(old, key), getattr(new, key)
         if was != becomes:
             yield Problem(key, _shown(becomes), f"{_shown(was)}, as from the run's start", BRANCH)
@@ -115,8 +115,9 @@ def _of_stage(old: Recipe, new: Recipe, name: str, finished: bool) -> Iterator[P
     """A stage that is finished, or in progress: then its shares and its end may still change."""
     where = f"stages.{name}"
     if old.stages[name].context != new.stages[name].context:
-        given, expected = new.stages[name].context, f"{old.stages[name].context}, its context so far"
-        yield Problem(f"{where}.context", given, expected, _END_STAGE.format(name=name))
+        expected = f"{old.stages[name].context}, its context so far"
+        fix = _END_STAGE.format(name=name)
+        yield Problem(f"{where}.context", new.stages[name].context, expected, fix)
         return
     for pool in (pool for pool in old.pools if pool in new.pools):
         was, becomes = old.rule(name, pool), new.rule(name, pool)

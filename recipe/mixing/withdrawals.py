@@ -47,6 +47,14 @@ class Withdrawals:
         known = self.of(pool)
         return known.documents[known.numbers <= (self.number if number is None else number)]
 
+    def up_to(self, number: int) -> Withdrawals:
+        """As it was after a withdrawal."""
+        kept = {
+            name: Withdrawn(known.documents[known.numbers <= number], known.numbers[known.numbers <= number])
+            for name, known in self.pools.items()
+        }
+        return Withdrawals(number, {name: known for name, known in kept.items() if len(known.documents)})
+
     def and_then(self, documents: Mapping[str, ArrayLike]) -> Withdrawals:
         """With one more withdrawal: numbers of documents, by pool, in any order.
 

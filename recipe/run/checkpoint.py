@@ -58,6 +58,8 @@ class Turning:
     kind: str
     body: Plain
     """What its row says beside what every turn's row does."""
+    at: Snapshot
+    """The state up to it."""
     base: Snapshot
     """The state from which the steps go on."""
     before: Subject
@@ -75,6 +77,7 @@ class Turning:
             "recipe": after.version,
             "recipe_hash": after.version_hash,
             "snapshot": self.base.to_plain(),
+            **{key: self.body[key] for key in ("file_hash",) if key in self.body},
         }
 
     def place(self, after: Subject) -> TurnAt:
@@ -229,9 +232,9 @@ class Writer:
         if standing.rewinds:
             bodies.append(self._rewind(head, standing))
         if standing.turning is not None:
-            early, start = self._turn(start, standing, standing.turning)
+            early, start = self._turn(start, standing.turning)
             bodies += early
-            states += [standing.opened, standing.turning.base]
+            states += [standing.turning.at, standing.turning.base]
         first = anchor if anchor.step > start.snapshot.step else start.snapshot
         marks = self._stream.closings(first, end.step)
         if end.ended and first.step < end.step and (not marks or marks[-1].step < end.step):
@@ -329,20 +332,20 @@ class Writer:
             return self._accounts.names
         return tuple(read_version(self._folder, int(number)).recipe.pools)
 
-    def _turn(self, start: Closing, standing: Standing, turning: Turning) -> tuple[list[Plain], Closing]:
+    def _turn(self, start: Closing, turning: Turning) -> tuple[list[Plain], Closing]:
         """The chunks up to a turn, the open one as a row of its own, then the turn; the chunk goes on."""
-        opened, before = standing.opened, turning.before
+        at, before = turning.at, turning.before
         accounts = Accounts(before.recipe)
-        marks = turning.stream.closings(start.snapshot, opened.step) if turning.stream is not None else []
+        marks = turning.stream.closings(start.snapshot, at.step) if turning.stream is not None else []
         rows = accounts.chunk_rows(start, marks, before.version)
         if marks:
             start = Closing(marks[-1], accounts.place(start)[0], rows[-1]["grid"][1])
-        if opened.step > start.snapshot.step:
+        if at.step > start.snapshot.step:
             stage, _, planned_from = accounts.place(start)
             length = accounts.curriculum.stages[stage].length
-            planned_to = min(max(planned_from, opened.stage_positions), length)
-            rows.append(accounts.chunk_row(start, opened, planned_to, before.version))
-            start = Closing(opened, stage, planned_to)
+            planned_to = min(max(planned_from, at.stage_positions), length)
+            rows.append(accounts.chunk_row(start, at, planned_to, before.version))
+            start = Closing(at, stage, planned_to)
         row = {
             **turning.body,
             **turning.core(self.subject),

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from recipe.config import Recipe, difference, fingerprint
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools, open_pools, pool_problems
-from recipe.mixing.snapshot import Snapshot
-from recipe.pools import Pool
-from recipe.run.canonical import hash_of
+from recipe.pools import Pool, open_pool
 from recipe.run.checkpoint import Standing, Turning, Writer, check_nothing_lost, read_from_beginning
 from recipe.run.folder import RecipeVersion, RunFolder, read_version
 from recipe.run.head import Head, find_checkpoint, read_head, snapshot_of
-from recipe.run.hints import Hints
 from recipe.run.holdings import (
     Holding,
     changed,
@@ -25,6 +23,7 @@ from recipe.run.holdings import (
 )
 from recipe.run.ledger import TURN_KINDS, Row, check_chain, row_at, rows_backwards
 from recipe.run.manifest import manifest_path, read_manifest
+from recipe.run.place import Place, stream_of, subject_of
 from recipe.run.run import Run
 from recipe.run.state import State
 from recipe.run.statement import Subject
@@ -36,17 +35,6 @@ NEW_DATA = (
     "accept_data_change=True): the pool is then read from its beginning, what it gave before stays counted, "
     "and ledger and manifest record it"
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where to open: the state there and the stored recipe it belongs to."""
-
-    state: State
-    version_hash: str
-    from_state: bool
-    undone: int | None = None
-    """Row of a turn at the very step that the place comes before: going on from here discards it."""
 
 
 def open_run(
@@ -179,28 +167,11 @@ def open_place(
     turning = Turning(
         kind="data",
         body={"accepted": True, "pools": marks},
+        at=snapshot,
         base=read_from_beginning(snapshot, replaced),
         before=replace(subject, holdings=state.holdings),
     )
     return handle(folder, place, subject, pools, turning)
-
-
-def subject_of(place: Place, pools: Mapping[str, Pool], differing: Container[str] = ()) -> Subject:
-    """The run as manifests state it, with the pools as they are now."""
-    state = place.state
-    return Subject(
-        name=state.run,
-        recipe=state.recipe,
-        version=state.version,
-        version_hash=place.version_hash,
-        holdings={
-            name: Holding.of(pool)
-            if name in differing or name not in state.holdings or not state.holdings[name].documents
-            else replace(state.holdings[name], path=str(pool.path))
-            for name, pool in pools.items()
-        },
-        turn=state.turn,
-    )
 
 
 def handle(
@@ -232,19 +203,6 @@ def handle(
     return Run(folder, stream, Writer(folder, subject, stream), standing)
 
 
-def stream_of(folder: RunFolder, subject: Subject, pools: Mapping[str, Pool], at: Snapshot) -> RunStream:
-    """The stream of a run's last turn, opened at a snapshot, with its hints."""
-    turn = subject.turn
-    floor, places = turn.step, [at]
-    if turn.step and not turn.is_pending:
-        places = [snapshot_of(row_at(folder.ledger, turn.offset)), at]
-    stream = RunStream(subject.recipe, pools, places, floor=floor)
-    marks = {name: pool.fingerprint for name, pool in pools.items()}
-    identity = hash_of([fingerprint(subject.recipe), marks, turn.mark])
-    stream.attach(Hints(folder, identity), folder.ledger)
-    return stream
-
-
 def _stream_before(folder: RunFolder, state: State, pools: Mapping[str, Pool]) -> RunStream:
     """The stream of the turn before that of a state.
 
@@ -266,8 +224,13 @@ def _stream_before(folder: RunFolder, state: State, pools: Mapping[str, Pool]) -
     holdings = dict(state.holdings)
     for name, marks in row.data.get("pools", {}).items() if row.kind == "data" else ():
         holdings[name] = replace(holdings[name], fingerprint=marks["before"])
+    for name, marks in row.data.get("grown", {}).items():
+        path = str(version.recipe.pool_path(name).absolute())
+        holdings[name] = replace(holdings[name], fingerprint=marks["before"], path=path)
+    withdrawn = state.withdrawn
     earlier = replace(
         state,
+        withdrawn=withdrawn.up_to(withdrawn.number - 1) if row.kind == "withdraw" else withdrawn,
         version=version.version,
         recipe=version.recipe,
         holdings={name: holdings[name] for name in version.recipe.pools},
@@ -280,10 +243,14 @@ def _stream_before(folder: RunFolder, state: State, pools: Mapping[str, Pool]) -
 def _earlier_stream(folder: RunFolder, state: State, pools: Mapping[str, Pool], stop: int) -> RunStream:
     """The stream of an earlier turn, which ended at step ``stop``."""
     mine = {name: pools[name] for name in state.recipe.pools}
+    for name in changed(state.holdings, mine):
+        with suppress(RecipeError):
+            path, config = Path(state.holdings[name].path), state.recipe.pools[name]
+            mine[name] = open_pool(path, name, eos=config.eos, bos=config.bos)
     if changed(state.holdings, mine):
         raise RecipeError.single(
             "a step before new data was accepted",
-            f"a step before {stop}",
+            f"step {stop - 1} or before",
             given="data that was replaced later",
             expected=f"a step from {stop} on",
             fix="put the old data back and open an older step",

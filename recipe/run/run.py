@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from recipe.config import Recipe
+from recipe.config.amending import amended
 from recipe.errors import RecipeError
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.ending import ending
+from recipe.mixing.opening import close_pools
 from recipe.mixing.snapshot import Snapshot
-from recipe.run.checkpoint import Standing, Writer
+from recipe.pools import Pool
+from recipe.run.amending import Approval, open_for, turned, words_at, worked_out
+from recipe.run.checkpoint import Standing, Turning, Writer
 from recipe.run.folder import RunFolder
+from recipe.run.place import Place, stream_of
 from recipe.run.state import State
 from recipe.run.statement import Metrics, Statement, Subject
 from recipe.run.stream import RunStream
@@ -135,6 +141,95 @@ class Run:
                 self._standing = standing
             return int(self._standing.known.data["manifest"])
 
+    def amend(
+        self,
+        changes: Sequence[str],
+        *,
+        reason: str,
+        approved_by: str | None = None,
+        step: int | None = None,
+        from_pool: str | None = None,
+    ) -> bytes:
+        """Change the recipe from a step on; what was spent stays spent.
+
+        This handle's stream, taken anew, serves the changed recipe; batches that are being iterated do
+        not. Other ranks go on as before until they open the state that is given back, so hand it to
+        all of them before anybody serves ``step``. Where the last checkpoint is at ``step``, a manifest
+        puts the amendment on record; after it, the amendment counts once a later checkpoint does.
+
+        Args:
+            changes: ``key=value`` as on the command line, over the recipe in force.
+            reason: why.
+            approved_by: who said so.
+            step: the first step under the changed recipe; default: ``run.step``.
+            from_pool: the pool that gives (or gets) the difference in shares.
+
+        Returns:
+            The state from which every rank goes on, for ``stream_from``.
+
+        Raises:
+            RecipeError: as :func:`recipe.amend_run`.
+        """
+        stage = list(self.recipe.stages)[self._stream_snapshot(self.step if step is None else step).stage]
+        new = amended(self.recipe, changes, stage=stage, from_pool=from_pool)
+        return self.turn_to(new, Approval(reason=reason, approved_by=approved_by), step)
+
+    def turn_to(self, new: Recipe, approval: Approval, step: int | None = None) -> bytes:
+        """Go on with another recipe from a step on, as :meth:`amend` does.
+
+        Args:
+            new: the whole recipe.
+            approval: the reason, who approved it, and what it rests on.
+            step: the first step under it; default: ``run.step``.
+        """
+        self._check_open()
+        said = approval.to_plain()
+        with self._lock:
+            if self._standing.turning is not None:
+                raise ValueError("accepted data is not on record yet: write a checkpoint first")
+            at = self._snapshot(self.step if step is None else step)
+            hashed = self._subject.version_hash
+            place = Place(state=self._state_at(at), version_hash=hashed, from_state=False)
+            change = open_for(place, new, None, None)
+            try:
+                _, base = worked_out(self._folder, place, change, anew=approval.by == "policy")
+                subject, turning = turned(self._folder, place, change, base, said)
+                self._turn(subject, turning, change.pools)
+            except BaseException:
+                close_pools(change.pools.values())
+                raise
+            return self._state_at(base).to_bytes()
+
+    def _turn(self, subject: Subject, turning: Turning, pools: Mapping[str, Pool]) -> None:
+        """Put a turn on record and serve what follows it."""
+        before, standing, step = self._stream, self._standing, turning.base.step
+        subject = replace(subject, turn=turning.place(subject))
+        stream = stream_of(self._folder, subject, pools, turning.base)
+        stream.follow(lambda: before)
+        writer = Writer(self._folder, subject, stream)
+        if step > standing.opened.step:
+            standing = writer.write_turn(replace(standing, turning=replace(turning, stream=before)))
+            self._stream, self._writer, self._standing = stream, writer, standing
+            return
+        words = words_at(self._folder, step)
+        for written in writer.write(replace(standing, turning=turning), step, words):
+            self._stream, self._writer, self._standing = stream, writer, written
+
+    def put_on_record(self, statement: Statement) -> int:
+        """A checkpoint where the run was opened, with a turn that is still to be written.
+
+        Returns:
+            The number of the manifest.
+
+        Raises:
+            RecipeError: as :meth:`checkpoint`.
+        """
+        self._check_open()
+        with self._lock:
+            for standing in self._writer.write(self._standing, self._standing.opened.step, statement):
+                self._standing = standing
+            return int(self._standing.known.data["manifest"])
+
     def state(self, step: int | None = None) -> bytes:
         """What goes into the trainer's checkpoint so that any rank can go on from ``step``.
 
@@ -144,20 +239,24 @@ class Run:
             RecipeError: the run has no such step.
         """
         self._check_open()
+        at = self._stream_snapshot(self.step if step is None else step)
+        if at.step < self._subject.turn.step:
+            fix = "open the run at that step for a state of it"
+            expected = f"a step from {self._subject.turn.step} on, where the run last turned"
+            raise RecipeError.single(str(self.path), "step", given=step, expected=expected, fix=fix)
+        return self._state_at(at).to_bytes()
+
+    def _state_at(self, at: Snapshot) -> State:
         subject = self._subject
-        state = State(
+        return State(
             run=subject.name,
             version=subject.version,
             recipe=subject.recipe,
             holdings=subject.holdings,
             turn=subject.turn,
-            snapshot=self._stream_snapshot(self.step if step is None else step),
+            withdrawn=subject.withdrawn,
+            snapshot=at,
         )
-        if state.snapshot.step < subject.turn.step:
-            fix = "open the run at that step for a state of it"
-            expected = f"a step from {subject.turn.step} on, where the run last turned"
-            raise RecipeError.single(str(self.path), "step", given=step, expected=expected, fix=fix)
-        return state.to_bytes()
 
     def close(self) -> None:
         """Let go of the pools; nothing is written."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import zstandard
 
@@ -18,6 +19,7 @@ from recipe.config import Recipe, recipe_from_plain, recipe_to_plain
 from recipe.errors import RecipeError
 from recipe.mixing.opening import open_pools
 from recipe.mixing.snapshot import Snapshot
+from recipe.mixing.withdrawals import Withdrawals
 from recipe.run.canonical import Plain, digest
 from recipe.run.holdings import Holding, Holdings, changed, known_paths, refuse_changed
 from recipe.run.manifest import read_manifest
@@ -41,6 +43,7 @@ class State:
     turn: TurnAt
     """The turn from which these hold."""
     snapshot: Snapshot
+    withdrawn: Withdrawals = field(default_factory=Withdrawals.none)
 
     def to_bytes(self) -> bytes:
         """At most 4 KB, 250 bytes a pool and 16 bytes a pool and stage."""
@@ -52,6 +55,8 @@ class State:
             "turn": self.turn.to_plain(),
             "snapshot": self.snapshot.to_plain(),
         }
+        if self.withdrawn.number:
+            plain["withdrawals"] = self.withdrawn.to_plain()
         text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
         packed = zstandard.ZstdCompressor(level=19).compress(text)
         return MAGIC + f"{FORMAT} {digest(packed)}\n".encode() + packed
@@ -81,6 +86,7 @@ class State:
             },
             turn=TurnAt.from_plain(plain["turn"]),
             snapshot=Snapshot.from_plain(plain["snapshot"]),
+            withdrawn=_withdrawn(plain),
         )
 
     @classmethod
@@ -94,7 +100,13 @@ class State:
             holdings={name: Holding.from_plain(pool) for name, pool in plain["pools"].items()},
             turn=TurnAt.from_plain(plain["turn"]),
             snapshot=Snapshot.from_plain(plain["snapshot"]),
+            withdrawn=_withdrawn(plain),
         )
+
+
+def _withdrawn(plain: Mapping[str, Any]) -> Withdrawals:
+    stated = plain.get("withdrawals")
+    return Withdrawals.none() if stated is None else Withdrawals.from_plain(stated)
 
 
 def stream_from(state: bytes | str | Path, pools_root: str | Path | None = None) -> RunStream:
@@ -119,7 +131,7 @@ def stream_from(state: bytes | str | Path, pools_root: str | Path | None = None)
     fix = "put the data back that the run was served from"
     refuse_changed(changed(place.holdings, pools), fix=fix)
     floor = place.snapshot.step if place.turn.step else 0
-    return RunStream(place.recipe, pools, [place.snapshot], floor=floor)
+    return RunStream(place.recipe, pools, [place.snapshot], floor=floor, withdrawn=place.withdrawn)
 
 
 def step_of(state: bytes) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from recipe.config import Recipe, fingerprint, recipe_to_plain
 from recipe.maths.order import ORDER_VERSION
 from recipe.mixing.snapshot import PoolState, Snapshot
+from recipe.mixing.withdrawals import Withdrawals
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain, plain_number
 from recipe.run.holdings import Holding, Holdings
@@ -49,8 +50,8 @@ class Statement:
         if isinstance(hours, str) or (hours is not None and hours < 0):
             raise ValueError(f"gpu_hours is {gpu_hours!r}; it is the run's total so far, a number >= 0")
         return cls(
-            uri=None if uri is None else _text("uri", uri),
-            digest=None if digest is None else _text("digest", digest),
+            uri=None if uri is None else text_on_record("uri", uri),
+            digest=None if digest is None else text_on_record("digest", digest),
             gpu_hours=hours,
             metrics=_plain_metrics({} if metrics is None else metrics),
         )
@@ -66,12 +67,12 @@ def _plain_metrics(metrics: object) -> Plain:
                 f"metrics[{name!r:.80}] is {values!r:.80}; metrics are {{set: {{name: number}}}}"
             )
         where = f"a name in metrics[{name!r:.80}]"
-        numbers = {_text(where, key): plain_number(value) for key, value in values.items()}
-        plain[_text("a set of metrics", name)] = numbers
+        numbers = {text_on_record(where, key): plain_number(value) for key, value in values.items()}
+        plain[text_on_record("a set of metrics", name)] = numbers
     return plain
 
 
-def _text(where: str, value: object) -> str:
+def text_on_record(where: str, value: object) -> str:
     """A text that ledger and manifest can hold on one line and give back as it is."""
     if not isinstance(value, str):
         raise ValueError(f"{where} is {value!r:.80}, a {type(value).__name__}; it is a text")
@@ -96,6 +97,7 @@ class Subject:
     holdings: Holdings
     turn: TurnAt
     """The turn from which recipe and pools hold."""
+    withdrawn: Withdrawals = field(default_factory=Withdrawals.none)
 
 
 def software() -> Plain:
@@ -140,6 +142,7 @@ def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, r
         "ledger": rest["ledger"],
         "accepted_data_changes": rest["data_changes"],
         "turn": subject.turn.to_plain(),
+        **({"withdrawals": subject.withdrawn.to_plain()} if subject.withdrawn.number else {}),
         "recipe": {
             "version": subject.version,
             "fingerprint": fingerprint(recipe),

@@ -15,6 +15,7 @@ from recipe.errors import RecipeError
 from recipe.mixing.reader import Batch
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.stream import PieceAt, Stream
+from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.run.head import read_head, snapshot_of
 from recipe.run.hints import SNAPSHOT_SEQUENCES, Hints
@@ -24,10 +25,16 @@ class RunStream(Stream):
     """The stream of a run from the step it was opened at; any other step is served too."""
 
     def __init__(
-        self, recipe: Recipe, pools: Mapping[str, Pool], places: Sequence[Snapshot], *, floor: int = 0
+        self,
+        recipe: Recipe,
+        pools: Mapping[str, Pool],
+        places: Sequence[Snapshot],
+        *,
+        floor: int = 0,
+        withdrawn: Withdrawals | None = None,
     ) -> None:
         """Opened at the last of the places known; steps before ``floor`` are those of an earlier turn."""
-        super().__init__(recipe, pools, places)
+        super().__init__(recipe, pools, places, withdrawn)
         self.step = places[-1].step
         """First step not consumed when the stream was opened."""
         self.floor = floor
@@ -58,8 +65,10 @@ class RunStream(Stream):
         Raises:
             RecipeError: an earlier turn, and there is no run folder to find it in, or its data is gone.
         """
-        if step >= self.floor:
-            return self
+        return self if step >= self.floor else self._before(step).at(step)
+
+    def _before(self, step: int) -> RunStream:
+        """The stream of the turn before, asked for a step."""
         if self._open_earlier is None:
             raise RecipeError.single(
                 "a step before this stream",
@@ -70,7 +79,7 @@ class RunStream(Stream):
             )
         if self._earlier is None:
             self._earlier = self._open_earlier()
-        return self._earlier.at(step)
+        return self._earlier
 
     def batches(  # noqa: PLR0913 - as the stream it extends
         self,
@@ -88,7 +97,7 @@ class RunStream(Stream):
         self._approach(first)
         if first < self.floor:
             end = self.floor if stop is None else min(stop, self.floor)
-            before = self.at(first).batches(
+            before = self._before(first).batches(
                 first, dp_rank, dp_size, micro_batch, stop=end, cu_seqlens=cu_seqlens, read_ahead=read_ahead
             )
             if end == stop:

@@ -59,8 +59,9 @@ class TurnAt:
 
 
 def mark_of(body: Mapping[str, Any]) -> str:
-    """Digest of a turn: its kind, step, recipe and the state it goes on from."""
-    return hash_of([body[key] for key in ("kind", "step", "recipe_hash", "snapshot")])
+    """Digest of a turn: its kind, step, recipe, the state it goes on from, and the file it names."""
+    keys = ("kind", "step", "recipe_hash", "snapshot", "file_hash")
+    return hash_of([body.get(key) for key in keys])
 
 
 def turn_in_force(path: Path) -> Row:

@@ -1,0 +1,105 @@
+"""``recipe amend``: another recipe from a checkpoint on."""
+
+from __future__ import annotations
+
+import argparse
+from fractions import Fraction
+from pathlib import Path
+
+from rich.text import Text
+
+from recipe.cli.options import add_json, add_record_words, add_yes
+from recipe.cli.output import confirm, print_json, print_tables, say
+from recipe.report.amendments import amendment_lines, amendment_tables
+from recipe.run.amend import Amendment, Approval, Goal, amend_run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the run, what changes, and who wants it."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as runs/demo")
+    parser.add_argument(
+        "changes",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="such as stages.base.quotas.code=20%%",
+    )
+    parser.add_argument(
+        "--at", type=int, metavar="STEP", help="a step with a checkpoint; default: the last one"
+    )
+    parser.add_argument(
+        "--from",
+        dest="from_pool",
+        metavar="POOL",
+        help="the pool that gives, or gets, the difference",
+    )
+    parser.add_argument(
+        "--total",
+        nargs="?",
+        const="stage",
+        choices=("stage", "run"),
+        help="the quotas are what the whole stage (or run) shall reach; default: they hold from now on",
+    )
+    parser.add_argument(
+        "--max-rise",
+        type=_rise,
+        default=Fraction(2),
+        metavar="TIMES",
+        help="with --total: how many times its share in force a share may become (default 2, or any)",
+    )
+    parser.add_argument(
+        "--grown",
+        choices=("next-epoch", "now"),
+        help="pools that have more parts now: read them from the pool's next epoch on, or begin it now",
+    )
+    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_record_words(parser)
+    add_yes(parser)
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Show what will change, ask, and put it on record."""
+
+    def agreed(amendment: Amendment) -> bool:
+        if not args.json:
+            plain = amendment.to_plain()
+            title = f"{args.run}: recipe version {amendment.version} from step {amendment.step:,} on"
+            print_tables([Text(title)])
+            print_tables(Text(line) for line in amendment_lines(plain))
+            print_tables(amendment_tables(plain))
+        return confirm("amend the run?", yes=args.yes)
+
+    amendment = amend_run(
+        args.run,
+        args.changes,
+        approval=Approval(reason=args.reason, approved_by=args.approved_by),
+        at=args.at,
+        from_pool=args.from_pool,
+        goal=None if args.total is None else Goal(of=args.total, max_rise=args.max_rise),
+        opens=args.grown,
+        pools_root=args.pools_root,
+        confirm=agreed,
+    )
+    if args.json:
+        print_json(amendment.to_plain())
+    if amendment.manifest is None:
+        say("nothing was written; --yes agrees without asking")
+        return 1
+    say(
+        f"manifest {amendment.manifest} has it. A run that is training goes on as before until it is opened "
+        f"again at step {amendment.step:,}, or every rank has the new state.",
+        quiet=args.json,
+    )
+    return 0
+
+
+def _rise(text: str) -> Fraction | None:
+    if text == "any":
+        return None
+    try:
+        value = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, or any, given {text!r}")
+    return value
