@@ -7,7 +7,7 @@ record and stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from recipe.config import Recipe
@@ -19,35 +19,53 @@ from recipe.mixing.snapshot import PoolState, Snapshot
 BRANCH = "what is behind is on record: branch the run to have it otherwise"
 
 
-def base_snapshot(at: Snapshot, old: Recipe, new: Recipe) -> Snapshot:
+def base_snapshot(at: Snapshot, old: Recipe, new: Recipe, renewed: Collection[str] = ()) -> Snapshot:
     """The state that the steps from ``at.step`` on go on from under another recipe.
+
+    Where the shares in force stay as they are, so does the leg, to the last fraction of a token: a
+    recipe that changes nothing of the stage in progress changes none of its batches.
 
     Args:
         at: the state under the recipe in force so far.
         old: that recipe, settled.
         new: the one from here on, settled; nothing behind ``at`` differs (:func:`behind_problems`).
+        renewed: pools that can be read again although they left the stage: they have a share again.
     """
     before = dict(zip(old.pools, at.pools, strict=True))
     was, becomes = _layout(old, at.stage), _layout(new, at.stage)
-    debts = [0] * len(new.pools)
+    debts, counted, left = [0] * len(new.pools), 0, tuple[int, ...]()
     if 0 < at.step < min(was.stop_step, becomes.stop_step):
         leg = max(at.step - 1, was.first_step)
-        race = was.legs[was.leg(leg)].race
-        for pool in at.left:
-            race = race.without(pool)
-        race = _for_pools(race, tuple(old.pools), tuple(new.pools))
-        owing = [before[name].debt if name in before else 0 for name in new.pools]
-        debts = carry(race, becomes.legs[becomes.leg(leg)].race, owing, at.counted)
+        names = (tuple(old.pools), tuple(new.pools))
+        race, ahead = was.legs[was.leg(leg)].race, becomes.legs[becomes.leg(leg)].race
+        debts = [before[name].debt if name in before else 0 for name in new.pools]
+        if _for_pools(race, *names) == ahead and _stay_away(at, old, new, renewed):
+            counted, left = at.counted, tuple(names[1].index(names[0][pool]) for pool in at.left)
+        else:
+            for pool in at.left:
+                race = race.without(pool)
+            debts = carry(_for_pools(race, *names), ahead, debts, at.counted)
     return replace(
         at,
         chunk=chunks_closed(becomes, Curriculum.from_recipe(new), at.step),
-        counted=0,
-        left=(),
+        counted=counted,
+        left=left,
         ended=False,
         pools=tuple(
             replace(before.get(name, PoolState()), debt=debt)
             for name, debt in zip(new.pools, debts, strict=True)
         ),
+    )
+
+
+def _stay_away(at: Snapshot, old: Recipe, new: Recipe, renewed: Collection[str]) -> bool:
+    """Whether the pools that left the stage would leave it again at once."""
+    left = [list(old.pools)[pool] for pool in at.left]
+    return not any(
+        name in renewed
+        or old.exhaustion(name) != new.exhaustion(name)
+        or old.epochs_allowed(name) != new.epochs_allowed(name)
+        for name in left
     )
 
 

@@ -173,7 +173,7 @@ def worked_out(
         )
     if problems := behind_problems(old, new, at):
         raise RecipeError(f"{folder.path}: changes of what is behind step {at.step}", problems)
-    base = base_snapshot(at, old, new)
+    base = base_snapshot(at, old, new, renewed=change.grown)
     states = dict(zip(new.pools, base.pools, strict=True))
     for name in change.grown:
         states[name] = _with_growth(states[name], change, pools[name], place.state.withdrawn)

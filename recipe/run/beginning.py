@@ -74,7 +74,7 @@ def beginning(
         withdrawn: documents of the parent's pools that were withdrawn, pools called as in the branch.
     """
     old, new = recipes
-    base = base_snapshot(at, old, new)
+    base = base_snapshot(at, old, new, renewed=fresh)
     states = []
     for name, state in zip(new.pools, base.pools, strict=True):
         if name in fresh:
