@@ -12,8 +12,8 @@ from recipe.run import folder as folders
 from recipe.run import ledger, manifest, state
 from recipe.run.canonical import Plain
 from recipe.run.folder import RecipeVersion
-from recipe.run.holdings import Holdings
-from recipe.run.statement import software
+from recipe.run.holdings import Holdings, tokenizers
+from recipe.run.statement import prior_of, software
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,16 +86,12 @@ def start_record(recipe: Recipe, holdings: Holdings) -> Plain | None:
     What the recipe says, and beside it what the pools show: the content fingerprint of the tokenizer
     they were made with.
     """
-    start = recipe.start
-    if start is None:
+    prior = prior_of(recipe)
+    if prior is None:
         return None
-    marks = sorted({held.tokenizer for held in holdings.values() if held.tokenizer is not None})
+    marks = sorted(tokenizers(holdings))
     return {
-        "weights": start.weights,
-        "revision": start.revision,
-        "tokenizer": start.tokenizer,
+        **prior,
         "vocab_size": recipe.model.vocab_size if recipe.model is not None else None,
         "pools_tokenizer": marks[0] if len(marks) == 1 else None,
-        "prior": dict(start.prior) if isinstance(start.prior, dict) else start.prior,
-        "prior_tokens": start.prior_tokens,
     }

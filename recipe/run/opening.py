@@ -25,7 +25,7 @@ from recipe.run.ledger import TURN_KINDS, Row, check_chain, row_at, rows_backwar
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.place import Place, stream_of, subject_of
 from recipe.run.run import Run
-from recipe.run.state import State
+from recipe.run.state import State, withdrawals_of
 from recipe.run.statement import Subject
 from recipe.run.stream import RunStream
 from recipe.run.turns import TurnAt, find_turn, turn_before
@@ -102,6 +102,7 @@ def _start(folder: RunFolder) -> Place:
         holdings={name: Holding.from_plain(pool) for name, pool in first.data["pools"].items()},
         turn=TurnAt.of(first),
         snapshot=snapshot_of(first),
+        withdrawn=withdrawals_of(first.data),
     )
     return Place(state=state, version_hash=version.hash, from_state=False)
 

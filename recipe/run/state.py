@@ -86,7 +86,7 @@ class State:
             },
             turn=TurnAt.from_plain(plain["turn"]),
             snapshot=Snapshot.from_plain(plain["snapshot"]),
-            withdrawn=_withdrawn(plain),
+            withdrawn=withdrawals_of(plain),
         )
 
     @classmethod
@@ -100,11 +100,12 @@ class State:
             holdings={name: Holding.from_plain(pool) for name, pool in plain["pools"].items()},
             turn=TurnAt.from_plain(plain["turn"]),
             snapshot=Snapshot.from_plain(plain["snapshot"]),
-            withdrawn=_withdrawn(plain),
+            withdrawn=withdrawals_of(plain),
         )
 
 
-def _withdrawn(plain: Mapping[str, Any]) -> Withdrawals:
+def withdrawals_of(plain: Mapping[str, Any]) -> Withdrawals:
+    """What a manifest, a state or a branch's first row says was withdrawn."""
     stated = plain.get("withdrawals")
     return Withdrawals.none() if stated is None else Withdrawals.from_plain(stated)
 

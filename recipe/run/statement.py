@@ -110,6 +110,20 @@ def software() -> Plain:
     }
 
 
+def prior_of(recipe: Recipe) -> Plain | None:
+    """Weights from elsewhere that a run starts from, and the tokens they have seen; None without any."""
+    start = recipe.start
+    if start is None:
+        return None
+    return {
+        "weights": start.weights,
+        "revision": start.revision,
+        "tokenizer": start.tokenizer,
+        "prior": dict(start.prior) if isinstance(start.prior, dict) else start.prior,
+        "prior_tokens": start.prior_tokens,
+    }
+
+
 def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, rest: Plain) -> Plain:
     """The values of a manifest, in the order a person reads them.
 
@@ -131,7 +145,7 @@ def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, r
         "sequences": snapshot.sequences,
         "gpu_hours": statement.gpu_hours,
         "metrics": statement.metrics,
-        "prior": None,
+        "prior": prior_of(recipe),
         "pools": {name: _pool(subject.holdings[name], state, recipe.seed) for name, state in states.items()},
         "stages": rest["stages"],
         "warnings": rest["warnings"],

@@ -249,7 +249,8 @@ def test_changes_of_what_lies_behind_are_refused_all_at_once(trunk: Path):
             overrides=("stages.two.context=64", "count=fresh", "labels=inputs"),
         ),
     )
-    assert {line.partition(":")[0] for line in told} == {"count", "labels", "stages.one", "stages.two.context"}
+    wheres = {line.partition(":")[0] for line in told}
+    assert wheres == {"count", "labels", "stages.one", "stages.two.context"}
     assert not any("branch the run" in line for line in told)
     assert "start another run" in told[0]
 
