@@ -1,9 +1,10 @@
 """Where documents are read in a stream, by inverting its order.
 
 A document is one unit's, a unit stands at one place of an epoch's reading order, so it lies in one
-block an epoch. A pool's cursor only moves forward: between two snapshots it either passed that block
-or not, and which of its sequences, so that all but the few stretches in which they were served can
-be left out. Only those are walked, on metadata.
+block an epoch. Between two turns a pool's cursor only moves forward, and ranges that a skip returned
+are served in their order: between two snapshots it either passed that block or not, and which of its
+sequences, so that all but the few stretches in which they were served can be left out. Only those
+are walked, on metadata.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.maths.order import key, place_of
+from recipe.mixing.cursor_block import BlockCache, block_at, block_place
 from recipe.mixing.memory import SNAPSHOT_SEQUENCES
-from recipe.mixing.reading import Reading
 from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.pools import Pool
 from recipe.sequences.blocks import Block
+from recipe.sequences.reading_order import place_of_unit
 from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
 
 _KEPT_EPOCHS = 1 << 12
+_KEPT_BLOCKS = 8
 
 
 class Hit(NamedTuple):
@@ -84,7 +86,8 @@ class Search:
         """``wanted``: numbers of documents, by the pool's index in the recipe."""
         self._ground = ground
         self._wanted = {pool: np.unique(np.fromiter(of, np.int64)) for pool, of in wanted.items() if of}
-        self._lying: dict[tuple[int, int], _Lying] = {}
+        self._lying: dict[tuple[int, int, tuple[int, int] | None], _Lying] = {}
+        self._opened = BlockCache(_KEPT_BLOCKS)
 
     def stretches(self, low: M, high: M, between: Callable[[M, M], M | None]) -> Iterator[Stretch]:
         """What is to be walked between two marks, in order: everything else holds no wanted document.
@@ -120,70 +123,78 @@ class Search:
 
     def _may_serve(self, pool: int, low: PoolState, high: PoolState) -> bool:
         """Whether a pool may have served a wanted document between two of its states."""
-        a, b = low.cursor, high.cursor
+        return self._blocks_may_serve(pool, low.cursor, high.cursor) or any(
+            self._may_lie(pool, left or begun, begun, left) for begun, left in _returned(low.held, high.held)
+        )
+
+    def _blocks_may_serve(self, pool: int, a: Cursor, b: Cursor) -> bool:
+        """Whether the blocks between two cursors may hold one."""
         if a == b:
             return False
         if b.epoch > a.epoch + 1:
             return True
         for epoch in range(a.epoch, b.epoch + 1):
-            lying = self._lying_in(pool, epoch)
+            prefix = a.prefix if epoch == a.epoch else b.prefix
             first, last = (a.block if epoch == a.epoch else 0), (b.block if epoch == b.epoch else None)
-            for block in lying.within(first, last).tolist():
+            for block in self._lying_in(pool, epoch, prefix).within(first, last).tolist():
+                at = Cursor(epoch=epoch, block=block, prefix=prefix)
                 begun = a if (epoch, block) == (a.epoch, a.block) else None
                 left = b if (epoch, block) == (b.epoch, b.block) else None
-                if self._block_may_serve(pool, lying.of(block), begun, left):
+                if self._may_lie(pool, at, begun, left):
                     return True
         return False
 
-    def _block_may_serve(
-        self, pool: int, documents: NDArray[np.int64], begun: Cursor | None, left: Cursor | None
-    ) -> bool:
-        """Whether a block may have served documents between two cursors in it; None: before it, or after.
+    def _may_lie(self, pool: int, at: Cursor, begun: Cursor | None, left: Cursor | None) -> bool:
+        """Whether a block may have served wanted documents between two places in it; None: its edges.
 
-        A block left for good was served to its end, perhaps cut again: what the opening that ``begun``
-        stands in has not served yet then holds every document that is still to come.
+        A block or range left for good was served to its end, perhaps cut again: what the opening that
+        ``begun`` stands in has not served yet then holds every document that is still to come.
         """
+        documents = self._lying_in(pool, at.epoch, at.prefix).of(at.block)
+        if not len(documents):
+            return False
         if left is not None:
             return any(
-                self._serves(pool, documents, opening, range(first, opening.sequence))
+                self._serves(pool, documents, opening, (first, opening.sequence))
                 for first, opening in _openings(begun, left)
             )
         if begun is None or begun.stage < 0:
             return True
-        return self._serves(pool, documents, begun, range(begun.sequence, 1 << 62))
+        return self._serves(pool, documents, begun, (begun.sequence, begun.stop))
 
-    def _serves(self, pool: int, documents: NDArray[np.int64], cursor: Cursor, of: range) -> bool:
+    def _serves(
+        self, pool: int, documents: NDArray[np.int64], cursor: Cursor, of: tuple[int, int | None]
+    ) -> bool:
         """Whether some sequences of the block, as open at a cursor, hold any of the documents."""
-        if not of:
+        first, stop = of
+        if stop is not None and first >= stop:
             return False
         found = _pieces_of(self._open(pool, cursor), documents)[1]
-        return bool(((found >= of.start) & (found < of.stop)).any())
+        return bool(((found >= first) & (stop is None or found < stop)).any())
 
     def _open(self, pool: int, cursor: Cursor) -> Block:
-        ground = self._ground
-        reading = Reading(ground.recipe, ground.pools[pool], PoolState(cursor=cursor), ground.blocks)
-        block = reading.open(cursor.stage, lambda _: True)
-        assert block is not None
-        return block
+        ground, of = self._ground, self._ground.pools[pool]
+        key = pool, replace(cursor, sequence=0, stop=None)
+        return self._opened.get(
+            key, lambda: block_at(ground.recipe, of, cursor, ground.withdrawn.of(of.name))
+        )
 
-    def _lying_in(self, pool: int, epoch: int) -> _Lying:
-        found = self._lying.get((pool, epoch))
+    def _lying_in(self, pool: int, epoch: int, prefix: tuple[int, int] | None) -> _Lying:
+        found = self._lying.get((pool, epoch, prefix))
         if found is None:
             if len(self._lying) >= _KEPT_EPOCHS:
                 self._lying = {}
-            found = self._lying[pool, epoch] = self._lie(pool, epoch)
+            found = self._lying[pool, epoch, prefix] = self._lie(pool, epoch, prefix)
         return found
 
-    def _lie(self, index: int, epoch: int) -> _Lying:
-        pool, recipe = self._ground.pools[index], self._ground.recipe
-        order = key(recipe.seed, epoch, "order", pool.name)
-        block_units, documents = recipe.pools[pool.name].block_units, self._wanted[index]
-        assert block_units is not None, "a settled recipe has numbers for block_units"
-        units = units_of(pool, documents).tolist()
-        places = [place_of(unit, pool.num_units, pool.extent_units, order) for unit in units]
-        blocks = np.array(places, np.int64) // block_units
+    def _lie(self, index: int, epoch: int, prefix: tuple[int, int] | None) -> _Lying:
+        pool, documents = self._ground.pools[index], self._wanted[index]
+        place = block_place(self._ground.recipe, pool, Cursor(epoch=epoch, prefix=prefix))
+        places = [place_of_unit(pool, place, unit) for unit in units_of(pool, documents).tolist()]
+        read = np.array([at is not None for at in places], np.bool_)
+        blocks = np.array([at for at in places if at is not None], np.int64) // place.block_units
         by_block = np.argsort(blocks, kind="stable")
-        return _Lying(blocks[by_block], documents[by_block])
+        return _Lying(blocks[by_block], documents[read][by_block])
 
     def _hits(self, walked: Walked) -> list[Hit]:
         """The pieces of wanted documents in walked steps, in order."""
@@ -192,8 +203,8 @@ class Search:
             rows = np.flatnonzero(walked.block_of == number)
             pool = int(walked.pools[rows[0]]) if len(rows) else -1
             if pool in self._wanted:
-                lying = self._lying_in(pool, block.place.epoch)
-                documents = lying.of(block.place.block)
+                place = block.place
+                documents = self._lying_in(pool, place.epoch, place.prefix).of(place.block)
                 if len(documents):
                     hits += _hits_of(walked, pool, (block, rows), documents)
         return sorted(hits)
@@ -207,13 +218,21 @@ def units_of(pool: Pool, documents: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
+def _returned(low: tuple[Cursor, ...], high: tuple[Cursor, ...]) -> Iterator[tuple[Cursor, Cursor | None]]:
+    """Returned ranges that were read between two states: from where, and up to where (None: to the end)."""
+    gone = len(low) - len(high)
+    yield from ((begun, None) for begun in low[:gone])
+    if high and low[gone] != high[0]:
+        yield low[gone], high[0]
+
+
 def _openings(begun: Cursor | None, left: Cursor) -> Iterator[tuple[int, Cursor]]:
     """The openings of a block from ``begun`` up to ``left``: first sequence and end of each."""
     depth = 0 if begun is None else len(begun.cuts)
     for number, cut in enumerate(left.cuts[depth:], depth):
         first = begun.sequence if begun is not None and number == depth else 0
-        ended = replace(left, stage=cut.stage, sequence=cut.served, cuts=left.cuts[:number])
-        yield first, ended
+        arranged = replace(left, stage=cut.stage, withdrawn=cut.withdrawn, cuts=left.cuts[:number])
+        yield first, replace(arranged, sequence=cut.served, stop=cut.stop)
     yield (begun.sequence if begun is not None and len(left.cuts) == depth else 0), left
 
 
