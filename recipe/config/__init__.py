@@ -26,6 +26,7 @@ from recipe.config.settling import settle
 from recipe.config.spans import Span, Stretch, stage_spans
 from recipe.config.stage import Stage
 from recipe.config.strict_yaml import parse_yaml, read_yaml
+from recipe.config.targets import make_policy, resolve_target
 
 __all__ = [
     "Batch",
@@ -52,11 +53,13 @@ __all__ = [
     "expand_sweep",
     "fingerprint",
     "load_recipe",
+    "make_policy",
     "parse_yaml",
     "read_yaml",
     "recipe_from_plain",
     "recipe_schema",
     "recipe_to_plain",
+    "resolve_target",
     "settle",
     "stage_spans",
     "sweep_labels",

@@ -258,12 +258,33 @@ def test_G06_a_stage_as_a_list_is_refused(base, in_tmp):
         ("+hydra={}", "hydra", "remove it"),
         ("hydra/launcher=basic", "hydra/launcher=basic", "no setting of Hydra"),
         ("stages.short.slicing.align=paragraph", "stages.short.slicing.align", "not available in this version"),
+        ("stages.long.quota_rmp={over: 1k, steps: 2}", "stages.long.quota_rmp", "did you mean 'quota_ramp'?"),
+        ("stages.long.quota_ramp.stps=2", "stages.long.quota_ramp.stps", "did you mean 'steps'?"),
+        ("+start.wieghts=hub/base", "start.wieghts", "did you mean 'weights'?"),
+        ("+pools.web.rename_from=english", "pools.web.rename_from", "did you mean 'renamed_from'?"),
+        ("trainer.lr=1", "trainer.lr", "+trainer.lr=1 adds a new one"),
+        ("policy.rate=1", "policy.rate", "+policy.rate=1 adds a new one"),
+        ("+pools.web._target_=os.system", "pools.web._target_", "only a policy is made"),
+        ("+trainer._target_=os.system", "trainer._target_", "leave it out" ),
     ],
 )  # fmt: skip
 def test_G07_an_override_without_effect_is_an_error(base, override, where, fix):
     found = {problem.where: problem for problem in problems("base.yaml", [override])}
     assert where in found, found
     assert fix in found[where].fix
+
+
+def test_G07_a_key_under_a_free_mapping_is_set_when_it_is_there_and_added_with_a_plus(in_tmp):
+    written(in_tmp / "r.yaml", BASE + "trainer: {optimizer: {lr: 3e-4, betas: [0.9, 0.95]}}\n")
+    changes = ["trainer.optimizer.lr=1e-4", "trainer.optimizer.betas.1=0.99", "+trainer.optimizer.eps=1e-8"]
+    assert load_recipe("r.yaml", changes).trainer == {
+        "optimizer": {"lr": "1e-4", "betas": ["0.9", "0.99"], "eps": "1e-8"}
+    }
+    [problem] = problems("r.yaml", ["trainer.optimizer.ls=1"])
+    assert (problem.where, "did you mean 'lr'?" in problem.fix) == ("trainer.optimizer.ls", True)
+    assert load_recipe("r.yaml", ["policy={_target_: a.B, every: 1k}", "+policy.r=1"]).policy.params == {
+        "r": 1
+    }
 
 
 def test_settings_of_hydra_in_a_recipe_are_refused(in_tmp):
