@@ -10,7 +10,7 @@ from typing import Literal
 from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
 from recipe.maths.shares import to_grain
-from recipe.maths.targets import forward_shares
+from recipe.maths.targets import OutOfReach, OutOfReachError, forward_shares
 from recipe.mixing.curriculum import Curriculum
 from recipe.run.amending import manifest_at
 from recipe.run.folder import RunFolder
@@ -60,21 +60,38 @@ def solved(folder: RunFolder, place: Place, new: Recipe, goal: Goal) -> Recipe:
         )
     density = Fraction(sum(spent), consumed) if consumed and sum(spent) else Fraction(1)
     target, current = new.shares(stage), old.shares(stage)
-    answer = forward_shares(
-        list(target.values()),
-        spent,
-        left * density,
-        [current.get(name, Fraction(0)) for name in new.pools],
-        goal.max_rise,
+    try:
+        shares = forward_shares(
+            list(target.values()),
+            spent,
+            left * density,
+            [current.get(name, Fraction(0)) for name in new.pools],
+            goal.max_rise,
+        )
+    except OutOfReachError as error:
+        names = list(new.pools)
+        problems = [_told(names[beyond.index], beyond, stage, goal) for beyond in error.pools]
+        raise RecipeError(f"{folder.path}: totals that cannot be reached", problems) from error
+    return _with_shares(new, ahead, to_grain(dict(zip(new.pools, shares, strict=True))))
+
+
+def _told(name: str, beyond: OutOfReach, stage: str, goal: Goal) -> Problem:
+    """Why a pool cannot end with its total, in tokens and percent."""
+    rises = beyond.share > beyond.most
+    given = (
+        f"{beyond.spent:,} spent of a total of {round(beyond.target):,}: {_percent(beyond.share)} from now on"
     )
-    if answer.problems:
-        raise RecipeError(f"{folder.path}: totals that cannot be reached", _told(answer.problems, new, stage))
-    shares = to_grain(dict(zip(new.pools, answer.shares, strict=True)))
-    return _with_shares(new, ahead, shares)
+    expected = f"a share in 0 %..{_percent(beyond.most)}"
+    if rises and goal.max_rise is not None:
+        expected += f" ({goal.max_rise} times the share in force at most)"
+    fix = f"ask for {_percent(beyond.nearest)}, the nearest total that can be reached"
+    if rises and goal.max_rise is not None and beyond.share <= 1:
+        fix += ", or let shares rise further (--max-rise)"
+    return Problem(f"stages.{stage}: pool {name}", given, expected, fix)
 
 
-def _told(problems: Sequence[object], recipe: Recipe, stage: str) -> list[Problem]:
-    raise NotImplementedError
+def _percent(share: Fraction) -> str:
+    return f"{float(100 * share):.6g} %"
 
 
 def _with_shares(recipe: Recipe, stages: Sequence[str], shares: dict[str, Fraction]) -> Recipe:
