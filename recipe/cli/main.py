@@ -85,6 +85,23 @@ VERBS: dict[str, Verb] = {
         ),
         "recipe.cli.audit",
     ),
+    "audit verify": Verb(
+        "the acceptance test: of the program, of a run's own data, of a package that was handed over",
+        (
+            "recipe audit verify",
+            "recipe audit verify runs/demo --sample 1000",
+            "recipe audit verify handover-demo --pools-root pools",
+        ),
+        "recipe.cli.verify",
+    ),
+    "handover": Verb(
+        "a run as a folder and an archive that another team can check and go on with",
+        (
+            "recipe handover runs/demo handover-demo",
+            "recipe handover runs/demo handover-demo --archive none --with-tokenizer tokenizers/ours",
+        ),
+        "recipe.cli.handover",
+    ),
     "seal": Verb(
         "print the head of a run's record in one line, to publish: what came before it is then provable",
         ("recipe seal runs/demo", "recipe seal runs/demo --json"),
@@ -97,6 +114,15 @@ VERBS: dict[str, Verb] = {
             "recipe amend runs/demo stages.long.tokens=4Mi --reason 'more budget' --approved-by Ada --yes",
         ),
         "recipe.cli.amend",
+    ),
+    "branch": Verb(
+        "other runs from a checkpoint of one, which differ by what is named",
+        (
+            "recipe branch runs/demo@3 more-maths stages.long.quotas.maths=9% --from code",
+            "recipe branch runs/demo -m branch=demo_more_code,demo_more_maths seed=1,2,3 --yes",
+            "recipe branch runs/demo decay --end-stage '{tokens: 1Mi, quotas: {maths: rest, code: 50%}}'",
+        ),
+        "recipe.cli.branch",
     ),
     "skip": Verb(
         "leave out the data of some steps, as after a loss spike",
@@ -180,6 +206,8 @@ def _dispatch(words: list[str]) -> int:
         print(f"recipe {_version()}")
         return DONE
     name, rest = words[0], words[1:]
+    if rest and f"{name} {rest[0]}" in VERBS:
+        name, rest = f"{name} {rest[0]}", rest[1:]
     if name not in VERBS:
         raise _unknown(name)
     module = cast(VerbModule, importlib.import_module(VERBS[name].module))

@@ -15,7 +15,7 @@ from recipe.pools import Pool
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
 from recipe.run.handover.data import data_list, pool_folders
-from recipe.run.handover.pool_files import copy_pool, pool_bytes
+from recipe.run.handover.pool_files import pool_bytes, put_pool
 from recipe.run.handover.program import package_files, program_plain, requirements, wheel, wheel_name
 from recipe.run.handover.quotas import quota_table
 from recipe.run.handover.readme import readmes
@@ -155,13 +155,18 @@ def subject_of(folder: RunFolder, manifest: int | None, pools_root: Path | None)
     """A run at its last checkpoint, with its pools open."""
     state = find_place(folder).state
     said = None if manifest is None else read_manifest(manifest_path(folder.path, manifest))
-    pools = open_pools(state.recipe, known_paths(state.recipe, state.holdings, pools_root))
+    paths = known_paths(state.recipe, state.holdings, pools_root)
+    return Subject(folder, state, said, _same_pools(state, open_pools(state.recipe, paths)))
+
+
+def _same_pools(state: State, pools: dict[str, Pool]) -> dict[str, Pool]:
+    """The pools, if they are the ones on record."""
     try:
         refuse_changed(changed(state.holdings, pools), fix="put the data back that the run was served from")
     except RecipeError:
         close_pools(pools.values())
         raise
-    return Subject(folder, state, said, pools)
+    return pools
 
 
 def put_record(staging: Staging, record: Record) -> None:
@@ -225,8 +230,10 @@ def _put_parts(staging: Staging, subject: Subject, wanted: Wanted) -> list[str]:
     tokenizer = put_tokenizer(staging, TOKENIZER, recipe, pools, wanted.tokenizer)
     staging.put(f"{TOKENIZER}/tokenizer.yaml", yaml_bytes(tokenizer))
     folders = pool_folders(recipe)
-    for name, pool in pools.items():
-        copy_pool(staging, f"{POOLS}/{folders[name]}", pool, tokens=wanted.tokens, documents=wanted.documents)
+    said = [
+        put_pool(staging, f"{POOLS}/{folders[name]}", pool, tokens=wanted.tokens, documents=wanted.documents)
+        for name, pool in pools.items()
+    ]
     for name, data in statements(subject).items():
         staging.put(name, data)
     files = package_files()
@@ -236,11 +243,23 @@ def _put_parts(staging: Staging, subject: Subject, wanted: Wanted) -> list[str]:
     staging.put(f"{PROGRAM}/requirements.txt", requirements().encode())
     with open_run(subject.folder.path, pools_root=wanted.pools_root) as run:
         staging.put(VECTORS_NAME, yaml_bytes(vectors_plain(synthetic_vectors(), _vectors_of(run, subject))))
-    index = _index(subject, tokenizer, program, wanted)
-    staging.put(INDEX_NAME, yaml_bytes(index))
-    for name, text in readmes(index, recipe, _facts(subject)).items():
-        staging.put(name, text.encode())
-    return [str(tokenizer["note"])] if "note" in tokenizer and tokenizer["kind"] is None else []
+    holds = {
+        "tokens": wanted.tokens,
+        "documents": wanted.documents,
+        "tokenizer_files": sorted(tokenizer["files"]),
+    }
+    for name, data in front_pages(subject, tokenizer, program, holds).items():
+        staging.put(name, data)
+    if tokenizer["kind"] is None:
+        said.append(f"tokenizer: {tokenizer['note']}")
+    return [note for note in said if note is not None]
+
+
+def front_pages(subject: Subject, tokenizer: Plain, program: Plain, holds: Plain) -> dict[str, bytes]:
+    """``handover.yaml`` and what a person reads first; they follow from everything else."""
+    index = _index(subject, tokenizer, program, holds)
+    texts = readmes(index, subject.recipe, _facts(subject))
+    return {INDEX_NAME: yaml_bytes(index), **{name: text.encode() for name, text in texts.items()}}
 
 
 def _vectors_of(run: Run, subject: Subject) -> Plain:
@@ -248,7 +267,7 @@ def _vectors_of(run: Run, subject: Subject) -> Plain:
     return run_vectors(stream, chosen_steps(stream, subject.state.turn.step, at))
 
 
-def _index(subject: Subject, tokenizer: Plain, program: Plain, wanted: Wanted) -> Plain:
+def _index(subject: Subject, tokenizer: Plain, program: Plain, holds: Plain) -> Plain:
     state, manifest = subject.state, subject.manifest
     last = read_tail(subject.folder.ledger).last
     return {
@@ -262,11 +281,7 @@ def _index(subject: Subject, tokenizer: Plain, program: Plain, wanted: Wanted) -
         "ledger": {"rows": last.number + 1, "head": last.data["hash"]},
         "tokenizer": tokenizer["fingerprint"],
         "program": {"wheel": program["wheel"], "source_hash": program["source_hash"]},
-        "holds": {
-            "tokens": wanted.tokens,
-            "documents": wanted.documents,
-            "tokenizer_files": sorted(tokenizer["files"]),
-        },
+        "holds": holds,
         "pools": {
             name: {"folder": folder, "fingerprint": state.holdings[name].fingerprint}
             for name, folder in pool_folders(subject.recipe).items()

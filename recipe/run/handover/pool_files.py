@@ -6,32 +6,44 @@ from pathlib import Path
 
 from recipe.pools import Pool
 from recipe.pools.card import CARD_NAME
+from recipe.pools.metadata import copy_metadata, metadata_files
 from recipe.run.handover.data import PREPARED_NAME
 from recipe.run.handover.staging import Staging
 
-_EDGES = ("offsets.npy", "units.npy")
-
-
-def pool_files(pool: Pool, *, tokens: bool, documents: bool) -> dict[str, Path]:
-    """The files to copy, by name in the pool's new folder."""
-    layout = pool.layout
-    if layout.table is None:
-        endings = (".idx", ".bin") if tokens else (".idx",)
-        names = [f"{part}{ending}" for part in layout.part_names for ending in endings]
-    else:
-        names = [CARD_NAME, *(name for name in pool.card.files if tokens or name in _EDGES)]
-        names += [PREPARED_NAME] if (layout.folder / PREPARED_NAME).is_file() else []
-        names += [layout.table.name] if documents else []
-        names += [f"{part}{ending}" for part in layout.part_names for ending in (".bin", ".idx") if tokens]
-    return {name: layout.folder / name for name in dict.fromkeys(names)}
-
 
 def pool_bytes(pool: Pool, *, tokens: bool, documents: bool) -> int:
-    """Bytes of those files."""
-    return sum(path.stat().st_size for path in pool_files(pool, tokens=tokens, documents=documents).values())
+    """Bytes of what is copied."""
+    files = _files(pool, tokens=tokens, documents=documents)
+    return sum(path.stat().st_size for path in files.values())
 
 
-def copy_pool(staging: Staging, folder: str, pool: Pool, *, tokens: bool, documents: bool) -> None:
-    """Copy them, a block at a time."""
-    for name, path in pool_files(pool, tokens=tokens, documents=documents).items():
+def put_pool(staging: Staging, folder: str, pool: Pool, *, tokens: bool, documents: bool) -> str | None:
+    """Copy them; what is left to say of a pool of which nothing may be copied.
+
+    Raises:
+        RecipeError: boundaries that are not what the card says.
+    """
+    if pool.layout.table is None and not tokens:
+        return (
+            f"pool {pool.name}: Megatron pairs, whose marks are looked up in their tokens: nothing of it is "
+            "in the package, and what was drawn from it cannot be computed there (use --with-tokens)"
+        )
+    files = _files(pool, tokens=tokens, documents=documents)
+    if not tokens:
+        copy_metadata(pool, staging.folder / folder, documents=documents)
+        staging.adopt(folder)
+        files = {name: path for name, path in files.items() if name == PREPARED_NAME}
+    for name, path in files.items():
         staging.copy(f"{folder}/{name}", path.resolve())
+    return None
+
+
+def _files(pool: Pool, *, tokens: bool, documents: bool) -> dict[str, Path]:
+    """The files to copy, by name in the pool's new folder."""
+    layout = pool.layout
+    parts = [f"{part}{ending}" for part in layout.part_names for ending in (".bin", ".idx") if tokens]
+    if layout.table is None:
+        return {name: layout.folder / name for name in parts}
+    prepared = [PREPARED_NAME] if (layout.folder / PREPARED_NAME).is_file() else []
+    own = (CARD_NAME, *pool.card.files) if tokens else metadata_files(pool.card, documents=documents)
+    return {name: layout.folder / name for name in dict.fromkeys([*own, *prepared, *parts])}

@@ -25,7 +25,7 @@ WORDS = {
     "planned": "the share of the stage's stated length, in whole tokens, as if nothing were padded",
     "planned_so_far": "the same of the chunks that are on record",
     "owed": "the share of what was really counted",
-    "spent": "what was served, in the counted kind; spent - owed is less than one context in a leg, two over amendments",
+    "spent": "what was served, as counted; less than a context from owed in a leg, two over amendments",
 }
 """What the columns mean."""
 

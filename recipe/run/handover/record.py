@@ -40,7 +40,7 @@ class Record:
     left_bytes: int
     """Bytes of the ledger after them: what a writer that was cut short left behind."""
     manifest: int | None
-    """Number of the manifest that the record ends with."""
+    """Number of the manifest at its tip; None before the first checkpoint."""
     files: tuple[str, ...]
     """Names below the run's folder, sorted; the ledger and ``manifests/latest.yaml`` are apart."""
 
@@ -65,34 +65,32 @@ def record_of(folder: RunFolder) -> Record:
     """
     folder.check()
     head = read_head(folder.ledger)
-    end, numbers = _counting(folder.ledger, head.tail.end)
+    end, tip, numbers = _counting(folder.ledger, head.tail.end)
     names = ["ledger.jsonl", *_members(folder.path)]
     names += [manifest_path(Path(), number).as_posix() for number in numbers]
     _check_plain_files(folder.path, names)
-    return Record(
-        folder,
-        end,
-        head.tail.size - end,
-        max(numbers, default=None),
-        tuple(sorted(set(names) - {"ledger.jsonl"})),
-    )
+    names = sorted(set(names) - {"ledger.jsonl"})
+    return Record(folder, end, head.tail.size - end, tip, tuple(names))
 
 
-def _counting(ledger: Path, end: int) -> tuple[int, list[int]]:
-    """Bytes up to the end of the last row that counts, and the numbers of all manifests up to there.
+def _counting(ledger: Path, end: int) -> tuple[int, int | None, list[int]]:
+    """Bytes up to the end of the last row that counts; the manifest at the tip; all manifests up to there.
 
-    Chunk rows, and turns without a checkpoint after them, are what a killed writer left behind.
+    Chunk rows, and turns without a checkpoint after them, are what a killed writer left behind. A checkpoint
+    that was committed late says something of an earlier step and is not the tip.
     """
-    stop, numbers = end, list[int]()
+    stop, tip, numbers = end, None, list[int]()
     last: Row | None = None
     for row in rows_backwards(ledger, end):
         if last is None and row.kind not in ("checkpoint", "created", *SAYING_KINDS):
             stop = row.offset
-        elif row.kind in ("checkpoint", "created"):
+        elif row.kind in ("checkpoint", "created") and not row.data.get("late"):
             last = last or row
         if row.kind == "checkpoint":
             numbers.append(int(row.data["manifest"]))
-    return stop, numbers
+            if tip is None and not row.data.get("late"):
+                tip = numbers[-1]
+    return stop, tip, numbers
 
 
 def _members(folder: Path) -> Iterator[str]:

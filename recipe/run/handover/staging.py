@@ -73,13 +73,13 @@ class Staging:
         return len(self._sums)
 
     def _file(self, name: str) -> IO[bytes]:
-        assert _is_inside(name), name
+        assert is_inside(name), name
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("xb")
 
 
-def _is_inside(name: str) -> bool:
+def is_inside(name: str) -> bool:
     """Whether a name stays below the folder and is one that a list of checksums can hold as it is."""
     parts = name.split("/")
     return all(part not in ("", ".", "..") for part in parts) and name.isprintable() and "\\" not in name
