@@ -20,7 +20,7 @@ from recipe.audit.course import Course
 from recipe.audit.coverage import Coverage
 from recipe.audit.files import check_files
 from recipe.audit.findings import Finding, once
-from recipe.audit.holdings import Found, find_pools, verify_contents
+from recipe.audit.holdings import Found, find_pools, leave_contents, verify_contents
 from recipe.audit.manifests import check_manifests
 from recipe.audit.reading import books_of
 from recipe.audit.recompute import Bench, Outcome, recompute
@@ -30,6 +30,7 @@ from recipe.audit.sampling import Depth, chosen, detection, slices
 from recipe.audit.scope import Scope, within
 from recipe.audit.seal import Published, check_published, read_published
 from recipe.audit.segments import Segment
+from recipe.audit.taken_down import taken_down
 from recipe.audit.totals import largest_drifts, pools_that_left, tokens_on_record
 from recipe.errors import RecipeError
 
@@ -189,7 +190,11 @@ def _followed(
     of_manifests = check_manifests(folder, course, parsed)
     of_files, files = check_files(folder, course, full=depth.full)
     found = find_pools(folder, course, wanted.pools_root, metadata_only=wanted.metadata_only)
-    found = verify_contents(found, full=depth.full, seed=depth.seed, metadata_only=wanted.metadata_only)
+    if wanted.metadata_only:
+        found = leave_contents(found)
+    else:
+        withdrawn = taken_down(folder, course.text)
+        found = verify_contents(found, withdrawn, full=depth.full, seed=depth.seed)
     segments = _possible(course, asked, found)
     picked = chosen(segments, depth)
     outcome = _recomputed(course, found, picked, wanted)

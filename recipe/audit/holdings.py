@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recipe.audit.account import Plain
 from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared, shown
@@ -15,6 +18,7 @@ from recipe.errors import RecipeError
 from recipe.pools import Pool, open_pool
 from recipe.pools.blocks import file_hash
 from recipe.pools.card import CARD_NAME
+from recipe.pools.erased import explained
 from recipe.pools.imported import find_pairs
 from recipe.pools.metadata import open_metadata
 from recipe.run.manifest import manifest_path
@@ -119,18 +123,25 @@ def _are_pairs(path: Path) -> bool:
         return False
 
 
-def verify_contents(found: Found, *, full: bool, seed: int, metadata_only: bool = False) -> Found:
+def leave_contents(found: Found) -> Found:
+    """Say of every pool that its contents were not looked at."""
+    looked = dict.fromkeys(found.pools, "contents not looked at (metadata only); boundaries compared")
+    return replace(found, covered={**found.covered, **looked})
+
+
+def verify_contents(
+    found: Found, withdrawn: Mapping[str, NDArray[np.int64]], *, full: bool, seed: int
+) -> Found:
     """Compare contents with the hashes they were written with: all, or a seeded choice of blocks.
 
-    Pools whose lengths are damaged are left out of the result's: nothing can be computed from them.
+    Documents in ``withdrawn`` may have been overwritten with zeros: that is told, and no finding. Pools
+    whose lengths are damaged are left out of the result's: nothing can be computed from them.
     """
-    if metadata_only:
-        looked = dict.fromkeys(found.pools, "contents not looked at (metadata only); boundaries compared")
-        return replace(found, covered={**found.covered, **looked})
     findings, covered, usable = list(found.findings), dict(found.covered), dict[str, Pool]()
     for name, pool in found.pools.items():
         whole = full or pool.num_tokens <= SMALL_TOKENS
         faults = pool.verify(full=whole, sample=SAMPLE_BLOCKS, seed=seed)
+        faults, erased = _without_erased(pool, faults, withdrawn.get(name))
         lengths = faults if pool.layout.table is None else _check_lengths(pool)
         findings += [replace(fault, check="pools", where=f"pools.{name}: {fault.where}") for fault in faults]
         findings += [replace(fault, check="pools", where=f"pools.{name}: {fault.where}") for fault in lengths]
@@ -139,12 +150,27 @@ def verify_contents(found: Found, *, full: bool, seed: int, metadata_only: bool 
         else:
             some = f"{SAMPLE_BLOCKS} blocks of the token files compared with their hashes (seed {seed})"
             covered[name] = "all files compared with their hashes" if whole else some
+        if erased:
+            covered[name] += (
+                f"; erased: {erased:,} documents that were withdrawn hold zeros; the others in their blocks "
+                "have the hashes that the document table states"
+            )
         if lengths:
             covered[name] += "; its lengths are damaged, so no row can be computed from it"
             pool.close()
         else:
             usable[name] = pool
     return Found(usable, tuple(findings), covered)
+
+
+def _without_erased(
+    pool: Pool, faults: list[Finding], withdrawn: NDArray[np.int64] | None
+) -> tuple[list[Finding], int]:
+    """Faults that documents which were withdrawn and erased do not explain, and the number of those."""
+    if not faults or withdrawn is None or pool.layout.table is None:
+        return faults, 0
+    left, erased = explained(pool, faults, withdrawn)
+    return left, len(erased)
 
 
 def _check_lengths(pool: Pool) -> list[Finding]:

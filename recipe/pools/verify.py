@@ -65,9 +65,9 @@ def verify_own(folder: Path, card: Card, *, sample: float | int | None, seed: in
     and the document table in full only when everything is read. Blocks are hashed in threads.
     """
     checks: list[Check] = []
-    digests, findings = _digests(folder, card)
+    digests, findings = block_digests(folder, card)
     if digests is not None:
-        blocks = list(_blocks(card, digests))
+        blocks = list(hashed_blocks(card, digests))
         picks = range(len(blocks)) if sample is None else chosen(len(blocks), sample, seed).tolist()
         checks += [lambda block=blocks[pick]: _check_block(folder, block) for pick in picks]  # type: ignore[misc]
     if sample is None:
@@ -109,7 +109,7 @@ def _from_error(check: str, error: RecipeError) -> list[Finding]:
     return [Finding(check, problem.where, problem.expected, str(problem.given)) for problem in error.problems]
 
 
-def _digests(folder: Path, card: Card) -> tuple[NDArray[np.uint8] | None, list[Finding]]:
+def block_digests(folder: Path, card: Card) -> tuple[NDArray[np.uint8] | None, list[Finding]]:
     """The blocks' hashes, if they are the ones the card and its parts state."""
     findings = _guarded(lambda: _check_hash(folder, card, "hashes.npy"))
     if findings:
@@ -129,7 +129,8 @@ def _digests(folder: Path, card: Card) -> tuple[NDArray[np.uint8] | None, list[F
     return digests, findings
 
 
-def _blocks(card: Card, digests: NDArray[np.uint8]) -> Iterator[Block]:
+def hashed_blocks(card: Card, digests: NDArray[np.uint8]) -> Iterator[Block]:
+    """The blocks of all token files of a pool, with the hashes they were written with."""
     row = 0
     for part in card.parts:
         for number, start in enumerate(range(0, part.bytes, card.block_bytes)):

@@ -1,0 +1,114 @@
+"""Documents whose tokens were overwritten with zeros after they were withdrawn: erased, not corrupt.
+
+A block of a token file that lost documents no longer has its hash. It is as it should be all the same
+where every token of it is accounted for: the withdrawn documents in it hold nothing but zeros (or are
+whole), and each of the others has the content hash that the document table states, and its marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.errors import RecipeError
+from recipe.pools.blocks import document_hash, file_hash
+from recipe.pools.card import ALL
+from recipe.pools.finding import Finding
+from recipe.pools.pool import Pool
+from recipe.pools.verify import Block, block_digests, hashed_blocks
+
+TABLE = "documents.parquet"
+
+
+def explained(
+    pool: Pool, findings: Sequence[Finding], withdrawn: NDArray[np.int64]
+) -> tuple[list[Finding], NDArray[np.int64]]:
+    """Findings that erased documents do not explain, and the documents found erased.
+
+    Args:
+        pool: an own pool.
+        findings: what ``pool.verify`` found.
+        withdrawn: numbers of the documents that were withdrawn, rising.
+
+    Returns:
+        the findings that are left, and int64[n] the withdrawn documents that hold nothing but zeros, of
+        those in the blocks that findings name.
+    """
+    left: list[Finding] = []
+    erased: set[int] = set()
+    by_name = _blocks_by_name(pool, findings) if len(withdrawn) else {}
+    for finding in findings:
+        block = by_name.get(finding.where)
+        known = None if block is None else _account(pool, block, withdrawn)
+        if known is None:
+            left.append(finding)
+        else:
+            erased.update(known)
+    return left, np.array(sorted(erased), np.int64)
+
+
+def _blocks_by_name(pool: Pool, findings: Sequence[Finding]) -> dict[str, Block]:
+    """The blocks that findings about contents name; none where hashes or the table are damaged themselves."""
+    wanted = {finding.where for finding in findings if finding.check == "contents"}
+    folder, card = pool.layout.folder, pool.card
+    digests = block_digests(folder, card)[0] if wanted else None
+    if digests is None or not _is_whole_table(pool):
+        return {}
+    names = ((f"{folder / block.where}", block) for block in hashed_blocks(card, digests))
+    return {name: block for name, block in names if name in wanted}
+
+
+def _is_whole_table(pool: Pool) -> bool:
+    record = pool.card.files.get(TABLE)
+    try:
+        return record is not None and file_hash(pool.layout.folder / TABLE) == record.hash
+    except OSError:
+        return False
+
+
+def _account(pool: Pool, block: Block, withdrawn: NDArray[np.int64]) -> list[int] | None:
+    """The erased documents of a block; None where something else in it is not what it was."""
+    documents = _documents_in(pool, block)
+    taken_down = np.isin(documents, withdrawn, assume_unique=True)
+    erased = []
+    try:
+        rows = pool.rows(documents)
+        for row, is_withdrawn in zip(rows, taken_down.tolist(), strict=True):
+            body = pool.tokens(row.document)
+            if document_hash(body) == row.content_hash:
+                if not is_withdrawn and not _has_marks(pool, row.document):
+                    return None
+                continue
+            if not is_withdrawn or body.any():
+                return None
+            erased.append(row.document)
+    except (RecipeError, OSError):
+        return None
+    return erased
+
+
+def _documents_in(pool: Pool, block: Block) -> NDArray[np.int64]:
+    """int64[n]: the documents of which a token lies in a block."""
+    part = pool.layout.part_names.index(block.part)
+    first, size = int(pool.part_offsets[part]), pool.token_dtype.itemsize
+    start, stop = first + block.start // size, first + -(-block.stop // size)
+    low = int(np.searchsorted(pool.offsets, start, side="right")) - 1
+    return np.arange(low, int(np.searchsorted(pool.offsets, stop, side="left")))
+
+
+def _has_marks(pool: Pool, document: int) -> bool:
+    """Whether the marks that every document of the pool stores are there."""
+    start, stop = pool.offsets[document : document + 2].tolist()
+    part = int(np.searchsorted(pool.part_documents, document, side="right")) - 1
+    stored, base = pool.part(part), int(pool.part_offsets[part])
+    return all(int(stored[at - base]) == mark for at, mark in _marks(pool, start, stop))
+
+
+def _marks(pool: Pool, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    layout = pool.layout
+    if layout.bos_stored == ALL and layout.bos is not None:
+        yield start, layout.bos
+    if layout.eos_stored == ALL and layout.eos is not None:
+        yield stop - 1, layout.eos
