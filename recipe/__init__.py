@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from recipe.pools import write_pool
     from recipe.report.ledger_table import ledger_table
     from recipe.run.attach import attach_metrics
+    from recipe.run.compare import compare_runs
     from recipe.run.opening import open_run
     from recipe.run.start import resume_or_start, start_run
     from recipe.run.state import stream_from
@@ -26,6 +27,7 @@ __all__ = [
     "__version__",
     "attach_metrics",
     "audit_run",
+    "compare_runs",
     "ledger_table",
     "load_recipe",
     "make_plan",
@@ -41,6 +43,7 @@ _HOMES = {
     "RecipeError": "recipe.errors",
     "attach_metrics": "recipe.run.attach",
     "audit_run": "recipe.audit",
+    "compare_runs": "recipe.run.compare",
     "ledger_table": "recipe.report.ledger_table",
     "load_recipe": "recipe.config",
     "make_plan": "recipe.mixing.plan",

@@ -78,7 +78,7 @@ def that_count(sayings: Iterable[Row], checkpoints: Iterable[tuple[int, str]], r
 
 def _about(row: Row) -> tuple[object, object]:
     """The manifest that a row is about, and its hash."""
-    return row.data.get("manifest"), row.data.get("manifest_hash", row.data.get("hash"))
+    return row.data.get("manifest"), row.data.get("manifest_hash")
 
 
 def _no_checkpoint(

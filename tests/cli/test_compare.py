@@ -1,0 +1,128 @@
+"""``recipe compare`` at the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import recipe
+from recipe.cli.main import main
+from recipe.config import load_recipe
+from recipe.run.evidence import read_evidence
+from recipe.run.folder import RunFolder
+from recipe.run.history import read_history
+
+LOSSES = {"A": 2.5, "B": 2.25}
+SECRET = 1.98765
+
+
+@pytest.fixture
+def runs(small: Path) -> Path:
+    """Runs A and B at step 8; B has a final set that nobody may see."""
+    for seed, (name, value) in enumerate(LOSSES.items()):
+        with recipe.start_run(load_recipe("small.yaml", [f"seed={seed}"]), f"runs/{name}") as run:
+            run.checkpoint(4, gpu_hours=1)
+            metrics = {"code": {"loss": value}, **({"final/code": {"loss": SECRET}} if seed else {})}
+            run.checkpoint(8, gpu_hours=3, metrics=metrics)
+    return Path("runs")
+
+
+def test_tables_show_tokens_metrics_rest_and_lineage(runs: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["compare", "runs/A", "runs/B"]) == 0
+    out = capsys.readouterr().out
+    for text in (
+        "at step 8",
+        "GPU-hours of the rest",
+        "tokens read, cumulative",
+        "code.loss",
+        "2 seeds, no spread known",
+        "lineage: what each read itself, and in total",
+        "UNCONTROLLED: B against A: no common ancestor",
+        "sealed until a decision: final/code (B)",
+    ):
+        assert text in out
+    assert str(SECRET) not in out
+
+
+def test_json_has_the_same_and_nothing_sealed(runs: Path, capsys):
+    assert main(["compare", "runs/A", "runs/B", "--json"]) == 0
+    out = capsys.readouterr().out
+    plain = json.loads(out)
+    assert (plain["step"], plain["sealed"], plain["decision"]) == (8, {"final/code": ["B"]}, None)
+    assert str(SECRET) not in out
+    # Two seeds of one recipe are one arm: nothing to hold against the first.
+    assert [arm["runs"] for arm in plain["arms"]] == [["A", "B"]]
+
+
+def test_a_violated_margin_is_1(small: Path, capsys):
+    for name, value, epochs in (("A", 2.5, 4), ("B", 2.75, 5)):
+        with recipe.start_run(load_recipe("small.yaml", [f"max_epochs={epochs}"]), f"runs/{name}") as run:
+            run.checkpoint(4, metrics={"code": {"loss": value, "score": 1}})
+    words = ["compare", "runs/A", "runs/B"]
+    assert main([*words, "--no-worse-than", "code.loss=0.25"]) == 0
+    assert main([*words, "--no-worse-than", "code.loss=0.1"]) == 1
+    assert "VIOLATED" in capsys.readouterr().out
+    assert main([*words, "--no-worse-than", "loss=0", "--higher", "loss"]) == 0
+    assert main([*words, "--rank-by", "code.loss"]) == 0
+    assert "ranked by code.loss" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--step", "7"], "one of the common steps: 4, 8"),
+        (["--no-worse-than", "code.loss"], "METRIC=MARGIN"),
+        (["--no-worse-than", "code.loss=x"], "a number in the metric's units"),
+        (["--rank-by", "nothing"], "that may be seen: code.loss"),
+        (["--lower", "loss", "--higher", "loss"], "give each metric one of the two"),
+        (["--decide", "runs/C", "--approved-by", "x", "--reason", "y", "--yes"], "one of the compared runs"),
+        (["--decide", "runs/A", "--yes"], "--approved-by"),
+        (["--decide", "runs/A", "--approved-by", "x", "--reason", "y"], "add --yes"),
+        (["--open-final", "--by", "x", "--reason", "y", "--yes"], "no decision on record"),
+        (["--open-final", "--yes"], "--by"),
+        (["--open-final", "--decide", "runs/A"], "one of the two"),
+    ],
+)
+def test_what_is_wrong_is_one_message_and_nothing_written(runs: Path, capsys, words, told):
+    before = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
+    assert main(["compare", "runs/A", "runs/B", *words, "--json"]) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert str(SECRET) not in said.err + said.out
+    assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
+
+
+def test_decide_then_open(runs: Path, capsys):
+    words = ["compare", "runs/A", "runs/B"]
+    decided = ["--decide", "runs/B", "--approved-by", "Li", "--reason", "code loss", "--yes"]
+    assert main([*words, *decided]) == 0
+    out = capsys.readouterr().out
+    assert str(SECRET) not in out
+    (row,) = read_history("runs/B").said("decision")
+    assert f"evidence {row.data['evidence']}" in out
+    assert str(SECRET) not in json.dumps(read_evidence(RunFolder(runs / "B"), row.data["evidence"]))
+    assert main([*words, "--json"]) == 0
+    assert str(SECRET) not in capsys.readouterr().out  # still sealed: opening is an act of its own
+    assert main([*words, "--open-final", "--by", "Wang", "--reason", "report", "--yes", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["opened"], plain["sealed"]) == (["final/code"], {})
+    assert str(SECRET) in json.dumps(plain)
+    (opened,) = read_history("runs/B").said("opened")
+    assert opened.data["sets"] == ["final/code"]
+    assert not read_history("runs/A").said("opened")
+
+
+def test_no_verb_prints_a_sealed_number(runs: Path, capsys):
+    assert main(["attach", "runs/A", "--set", "final/maths", f"loss={SECRET}"]) == 0
+    for words in (
+        ["status", "runs/B"],
+        ["status", "runs/B", "--json"],
+        ["compare", "runs/B", "runs/A"],
+        ["audit", "runs/B", "--json"],
+    ):
+        main(words)
+        said = capsys.readouterr()
+        assert str(SECRET) not in said.out + said.err, words
+    assert str(SECRET) not in recipe.ledger_table("runs/B").to_json()
