@@ -20,6 +20,7 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.pools import Pool
 from recipe.run.amending import Approval, open_for, turned, words_at, worked_out
 from recipe.run.checkpoint import Standing, Turning, Writer
+from recipe.run.consulting import asked, is_due, memory_at
 from recipe.run.folder import RunFolder
 from recipe.run.place import Place, stream_of
 from recipe.run.state import State
@@ -173,6 +174,33 @@ class Run:
         stage = list(self.recipe.stages)[self._stream_snapshot(self.step if step is None else step).stage]
         new = amended(self.recipe, changes, stage=stage, from_pool=from_pool)
         return self.turn_to(new, Approval(reason=reason, approved_by=approved_by), step)
+
+    def consult(
+        self, step: int, losses: Mapping[str, Any], *, allow_targets: Sequence[str] = ()
+    ) -> bytes | None:
+        """Ask the recipe's policy for new shares, where it is due: every ``policy.every`` positions.
+
+        Call it after each step; it costs nothing where nothing is due. An answer is an amendment from
+        ``step`` on, as :meth:`amend` makes it.
+
+        Args:
+            step: steps that the weights have consumed.
+            losses: mean loss by pool since the policy was asked last.
+            allow_targets: dotted names that ``policy._target_`` may have beside the shipped ones.
+
+        Returns:
+            The state from which every rank goes on; None where the policy was not due.
+
+        Raises:
+            RecipeError: the policy is not allowed, or its answer is none.
+            ValueError: a loss that is no number, or of no pool.
+        """
+        self._check_open()
+        if not is_due(self.recipe, self._stream.curriculum, step):
+            return None
+        memory = memory_at(self._folder.ledger, self._subject.turn)
+        at = self._stream_snapshot(step)
+        return self.turn_to(*asked(self.recipe, at, losses, memory, allow_targets), step)
 
     def turn_to(self, new: Recipe, approval: Approval, step: int | None = None) -> bytes:
         """Go on with another recipe from a step on, as :meth:`amend` does.
