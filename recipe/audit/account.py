@@ -9,7 +9,6 @@ from typing import Any
 from recipe.audit.layout import StageLayout
 from recipe.audit.state import COUNTS, PoolState, State
 from recipe.config import Recipe
-from recipe.maths.rounding import owed
 
 STAGE_COUNTS = ("spent", "body", "overlap", "special", "padding", "labels", "sequences")
 KINDS = ("body", "overlap", "special", "padding", "labels")
@@ -33,7 +32,8 @@ def chunk_row(recipe: Recipe, layout: StageLayout, stretch: Stretch) -> Plain:
     """The row of a chunk, without what every row has."""
     start, end, names = stretch.start, stretch.end, tuple(recipe.pools)
     pools = {}
-    for name, planned, a, b in zip(names, _planned(layout, stretch), start.pools, end.pools, strict=True):
+    tokens = layout.planned(stretch.planned_from, stretch.planned_to)
+    for name, planned, a, b in zip(names, tokens, start.pools, end.pools, strict=True):
         pools[name] = {"planned": planned, **difference(a, b), "debt": b.debt}
     row: Plain = {
         "kind": "chunk",
@@ -58,12 +58,6 @@ def chunk_row(recipe: Recipe, layout: StageLayout, stretch: Stretch) -> Plain:
     return row
 
 
-def _planned(layout: StageLayout, stretch: Stretch) -> list[int]:
-    before = owed(layout.parts, sum(layout.parts), stretch.planned_from)
-    after = owed(layout.parts, sum(layout.parts), stretch.planned_to)
-    return [b - a for a, b in zip(before, after, strict=True)]
-
-
 def difference(before: PoolState, after: PoolState) -> Plain:
     """What a pool gave between two states."""
     reasons = sorted({*before.dropped, *after.dropped})
@@ -82,32 +76,52 @@ def cumulative(names: Sequence[str], state: State) -> Plain:
     }
 
 
-def stage_totals(names: Sequence[str], begins: Sequence[tuple[str, State]], end: State) -> Plain:
-    """By stage, pool and kind; ``begins`` are the states at which stages were entered."""
-    totals: Plain = {}
-    stops = [*(state for _, state in begins[1:]), end]
-    for (stage, start), stop in zip(begins, stops, strict=True):
-        if stop.step > start.step:
-            totals[stage] = {
-                name: {kind: b.counts[kind] - a.counts[kind] for kind in STAGE_COUNTS}
-                for name, a, b in zip(names, start.pools, stop.pools, strict=True)
-            }
-    return totals
+def by_name(names: Sequence[str], state: State) -> dict[str, PoolState]:
+    """The pools of a state by their names."""
+    return dict(zip(names, state.pools, strict=True))
 
 
-def warnings(recipe: Recipe, before: State, after: State) -> list[Plain]:
-    """The warning rows of pools that were read more often than allowed from some step between on."""
+def gained(names: Sequence[str], before: Mapping[str, PoolState], after: Mapping[str, PoolState]) -> Plain:
+    """What pools gave between two states, by kind; one that was not there before had given nothing."""
+    nothing = PoolState()
+    return {
+        name: {
+            kind: after[name].counts[kind] - before.get(name, nothing).counts[kind] for kind in STAGE_COUNTS
+        }
+        for name in names
+    }
+
+
+def added(one: Plain, other: Plain) -> Plain:
+    """Totals by stage, pool and kind, of both.
+
+    >>> added({"a": {"web": {"body": 1}}}, {"a": {"web": {"body": 2}, "code": {"body": 3}}})
+    {'a': {'web': {'body': 3}, 'code': {'body': 3}}}
+    """
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return one + other
+    keys = [*one, *(key for key in other if key not in one)]
+    return {
+        key: added(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key))
+        for key in keys
+    }
+
+
+def warnings(
+    recipe: Recipe, step: int, before: Mapping[str, PoolState], after: Mapping[str, PoolState]
+) -> list[Plain]:
+    """The warning rows at a step of pools that passed their readings between two states."""
     rows = []
-    for name, a, b in zip(recipe.pools, before.pools, after.pools, strict=True):
+    for name in recipe.pools:
         allowed = recipe.epochs_allowed(name)
-        if _passed(b, allowed) and not _passed(a, allowed):
+        if _passed(after[name], allowed) and not _passed(before.get(name, PoolState()), allowed):
             rows.append(
                 {
                     "kind": "warning",
-                    "step": after.step,
+                    "step": step,
                     "pool": name,
                     "what": "read more often than max_epochs",
-                    "epoch": b.cursor.epoch,
+                    "epoch": after[name].cursor.epoch,
                     "max_epochs": allowed,
                 }
             )

@@ -22,10 +22,8 @@ from recipe.audit.files import check_files
 from recipe.audit.findings import Finding, once
 from recipe.audit.holdings import Found, find_pools, leave_contents, verify_contents
 from recipe.audit.manifests import check_manifests
-from recipe.audit.reading import books_of
 from recipe.audit.recompute import Bench, Outcome, recompute
 from recipe.audit.record import check_identity, read_recipe
-from recipe.audit.replay import Ground
 from recipe.audit.sampling import Depth, chosen, detection, slices
 from recipe.audit.scope import Scope, within
 from recipe.audit.seal import Published, check_published, read_published
@@ -167,7 +165,7 @@ def _audit(folder: Path, wanted: _Wanted) -> Audit:
     findings += faults
     if intent is None:
         return Audit(run=str(folder), findings=once(findings), checked=bare)
-    course = Course(text, intent)
+    course = Course(text, intent, folder)
     course.follow()
     of_course, found, outcome, checked = _followed(folder, course, wanted)
     return Audit(
@@ -195,7 +193,7 @@ def _followed(
     else:
         withdrawn = taken_down(folder, course.text)
         found = verify_contents(found, withdrawn, full=depth.full, seed=depth.seed)
-    segments = _possible(course, asked, found)
+    segments = _possible(asked, found)
     picked = chosen(segments, depth)
     outcome = _recomputed(course, found, picked, wanted)
     for pool in found.pools.values():
@@ -235,22 +233,19 @@ def _parsed(course: Course, depth: Depth) -> set[int]:
     return {numbers[-1], *random.Random(f"manifests {depth.seed}").sample(numbers[:-1], MOST_MANIFESTS - 1)}
 
 
-def _possible(course: Course, segments: Sequence[Segment], found: Found) -> list[Segment]:
+def _possible(segments: Sequence[Segment], found: Found) -> list[Segment]:
     """Segments whose pools are there, as they were when the rows were written."""
     marks = {name: pool.fingerprint for name, pool in found.pools.items()}
-    possible = []
-    for segment in segments:
-        parts = course.intent.layouts[segment.stage].parts
-        drawn = [name for name, part in zip(course.intent.names, parts, strict=True) if part]
-        if all(marks.get(name) == segment.holdings.get(name, {}).get("fingerprint") for name in drawn):
-            possible.append(segment)
-    return possible
+    return [
+        segment
+        for segment in segments
+        if all(marks.get(name) == segment.holdings.get(name, {}).get("fingerprint") for name in segment.drawn)
+    ]
 
 
 def _recomputed(course: Course, found: Found, segments: Sequence[Segment], wanted: _Wanted) -> Outcome:
     """All chosen segments computed again; threads, since the work is done outside the interpreter lock."""
-    ground = Ground(course.intent.layouts, books_of(course.intent.recipe, found.pools))
-    bench = Bench(course.text, course.intent, ground)
+    bench = Bench(course.text, found.pools)
     total, positions = Outcome(), sum(segment.positions for segment in segments)
     work = slices(segments, wanted.depth.workers)
     with ThreadPoolExecutor(wanted.depth.workers) as threads:

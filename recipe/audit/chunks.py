@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from recipe.audit.account import difference
 from recipe.audit.chain import Entry
 from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.intent import Intent
-from recipe.audit.lineage import Mark
+from recipe.audit.layout import StageLayout
+from recipe.audit.lineage import TURNS, Mark
 from recipe.audit.state import COUNTS, State
+from recipe.maths.rounding import owed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Between:
     """A row, the state it starts from (in its stage) and the one it states."""
 
@@ -22,13 +25,23 @@ class Between:
     start: State
     end: State
     closed_early: bool = False
-    """New data was accepted right behind it."""
+    """The course of the run turns right behind it."""
+
+    @property
+    def layout(self) -> StageLayout:
+        """Of the stage."""
+        return self.intent.layouts[self.start.stage]
+
+    @cached_property
+    def close(self) -> int:
+        """The step at which the chunk closes, if nothing closes it early."""
+        return self.layout.close_of(self.start.chunk)
 
     @property
     def stop(self) -> int:
         """The step at which the chunk must close."""
-        close = self.intent.layouts[self.start.stage].close_of(self.start.chunk)
-        return self.end.step if self.closed_early and self.start.step < self.end.step < close else close
+        is_early = self.closed_early and self.start.step < self.end.step < self.close
+        return self.end.step if is_early else self.close
 
     @property
     def work_stop(self) -> int:
@@ -44,11 +57,11 @@ class Between:
 
     def planned(self, before: Mark) -> tuple[int, int]:
         """Positions of the stage that the row plans for: from, to."""
-        layout, chunk = self.intent.layouts[self.start.stage], self.start.chunk
+        layout, chunk = self.layout, self.start.chunk
         begin = chunk * layout.chunk
-        if before.entry.kind == "data":
+        if before.entry.kind in TURNS:
             begin = before.planned_to if before.stage == self.start.stage else 0
-        if self.stop < layout.close_of(chunk):
+        if self.stop < self.close:
             return begin, min(max(begin, self.end.stage_positions), layout.length)
         return begin, min((chunk + 1) * layout.chunk, layout.length)
 
@@ -56,7 +69,7 @@ class Between:
 def place(between: Between) -> list[Finding]:
     """What of a snapshot follows from its step alone."""
     start, end = between.start, between.end
-    layout = between.intent.layouts[start.stage]
+    layout = between.layout
     if not start.step <= end.step <= layout.stop_step:
         where = f"{between.entry.where}: snapshot.step"
         return [Finding("lineage", where, f"{start.step}..{layout.stop_step}", str(end.step))]
@@ -84,7 +97,7 @@ def sums(between: Between) -> Iterator[Finding]:
     served = between.end.sequences - between.start.sequences
     if total["sequences"] != served:
         yield Finding("sums", f"{where}: sum of sequences", str(served), str(total["sequences"]))
-    context = between.intent.layouts[between.start.stage].context
+    context = between.layout.context
     for name, pool in gained.items():
         held, positions = pool["body"] + pool["special"] + pool["padding"], pool["sequences"] * context
         if held != positions:
@@ -94,13 +107,36 @@ def sums(between: Between) -> Iterator[Finding]:
             yield Finding("sums", f"{where}: pools.{name}", "counts that grow, overlap in body", shown(pool))
 
 
+def shares(between: Between) -> Iterator[Finding]:
+    """Counted tokens, debts and owed tokens of a row that lies in one leg, by what its pools were served."""
+    start, end, layout, where = between.start, between.end, between.layout, between.entry.where
+    if layout.leg_before(start.step) != layout.leg_before(end.step) or start.left != end.left:
+        return
+    contest, counted = between.intent.contest(end), end.counted - start.counted
+    before, after = (owed(contest.parts, contest.whole, at.counted) for at in (start, end))
+    total = 0
+    for index, (a, b) in enumerate(zip(start.pools, end.pools, strict=True)):
+        spent = b.counts["spent"] - a.counts["spent"]
+        total += spent
+        name = between.intent.names[index]
+        debt = a.debt + contest.whole * spent - contest.parts[index] * counted
+        if b.debt != debt:
+            yield Finding(
+                "sums", f"{where}: snapshot: debt of {name}", f"{debt}, by what was served", str(b.debt)
+            )
+        due = a.counts["owed"] + after[index] - before[index]
+        if b.counts["owed"] != due:
+            expected = f"{due}, its share of what was served"
+            yield Finding("sums", f"{where}: snapshot: owed of {name}", expected, str(b.counts["owed"]))
+    if counted != total:
+        expected = f"{start.counted + total}, with what was served"
+        yield Finding("sums", f"{where}: snapshot.counted", expected, str(end.counted))
+
+
 def debts(intent: Intent, entry: Entry, end: State) -> Iterator[Finding]:
     """Every pool is within the bound of its share at the end of a row."""
     contest = intent.contest(end)
-    if not contest.drawn:
-        yield Finding("drift", f"{entry.where}: snapshot.left", "a pool that stays", shown(list(end.left)))
-        return
     for name, pool in zip(intent.names, end.pools, strict=True):
         if not contest.within_bound(pool.debt):
-            bound = f"at most {contest.slack // contest.scale} (in 1/{contest.whole} tokens)"
+            bound = f"at most {contest.bound} (in 1/{contest.whole} tokens)"
             yield Finding("drift", f"{entry.where}: snapshot: debt of {name}", bound, str(pool.debt))

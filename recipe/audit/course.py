@@ -2,168 +2,147 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from recipe.audit import chunks
-from recipe.audit.account import Plain, Stretch, chunk_row, cumulative, difference, stage_totals, warnings
-from recipe.audit.chain import Entry, Text
+from recipe.audit import chunks, created, sayings, turns
+from recipe.audit.account import Plain, Stretch, by_name, chunk_row, cumulative, difference, warnings
+from recipe.audit.chain import Entry
 from recipe.audit.chunks import Between
-from recipe.audit.findings import Finding, compared, shown
-from recipe.audit.intent import Intent
-from recipe.audit.lineage import Checkpoint, Lineage, Mark
-from recipe.audit.segments import Segment, Stop
-from recipe.audit.state import Cursor, Malformed, PoolState, State, mapping, sequence, signed, whole
+from recipe.audit.findings import compared
+from recipe.audit.following import COMMON, Following, body
+from recipe.audit.lineage import TURNS, Checkpoint, Mark
+from recipe.audit.quick import Quick
+from recipe.audit.segments import Stop
+from recipe.audit.state import Malformed, PoolState, State, sequence, signed, whole
+from recipe.audit.statement import must_state
 
-COMMON = ("format", "row", "time", "previous", "hash")
-"""Fields of every row; the chain is checked over them."""
+__all__ = ["COMMON", "Course"]
 FORMAT = 1
+_FAULTS = (Malformed, ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
 
 
-class Course:
-    """Follows the rows; findings by line, so that a recomputation can put better ones in their place."""
-
-    def __init__(self, text: Text, intent: Intent) -> None:
-        """Over the lines of a ledger whose first row is the run's creation."""
-        self.text = text
-        self.intent = intent
-        self.lineage = Lineage(self._snapshot)
-        self.findings: dict[int, list[Finding]] = {}
-        self.segments: list[Segment] = []
-        self.manifests: dict[int, Plain] = {}
-        """By number: what the manifest must say."""
-        self.numbered: tuple[int, str | None] = (0, None)
-        """Number and hash of the last manifest on record, discarded or not."""
-        self.numbers: set[int] = set()
-        """Of all manifests that rows name."""
-        self.created: Plain = {}
-        self.holdings: dict[str, Plain] = {}
-        """The pools as rows state them."""
-        self._readable_from = 0
-        self._warned: list[Plain] = []
-        self._accepted: dict[int, Plain] = {}
-        """By line: changes of data, as manifests state them."""
-        self._stops: list[Stop] = []
+class Course(Following):
+    """Follows the rows; a chunk's row that a quick look finds right is not compared in full."""
 
     def follow(self) -> None:
         """Go through all rows."""
-        kinds = {
-            "created": self._created,
-            "chunk": self._chunk,
-            "checkpoint": self._checkpoint,
-            "rewind": self._rewind,
-            "warning": lambda _entry, row: self._warned.append(_body(row)),
-            "data": self._data,
-        }
+        quick = Quick()
         for entry in self.text.entries:
             self.findings[entry.line] = []
             if entry.computed is None:
                 self._lose()
                 continue
-            row = self.text.row(entry)
+            found = quick.look(self, entry) if entry.kind == "chunk" else None
+            if found is not None:
+                self._go_on(*found)
+                continue
             try:
-                if row.get("format") != FORMAT:
-                    raise Malformed("format", str(FORMAT), row.get("format"))
-                if entry.kind not in kinds:
-                    raise Malformed("kind", f"one of {', '.join(kinds)}", row.get("kind"))
-                kinds[entry.kind](entry, row)
-            except (Malformed, ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
+                self._row(entry, self.text.row(entry))
+            except _FAULTS as error:
                 known = (
                     error if isinstance(error, Malformed) else Malformed("", "a row of its kind", str(error))
                 )
-                self._say(entry, "shape", known.field, known.expected, known.observed)
-                if entry.kind in ("chunk", "data"):
+                self.say(entry, "shape", known.field, known.expected, known.observed)
+                if entry.kind in ("chunk", *TURNS):
                     self._lose()
-        self._end_segment()
+        self.end_segment()
+
+    def _row(self, entry: Entry, row: Plain) -> None:
+        """One row, by its kind."""
+        if row.get("format") != FORMAT:
+            raise Malformed("format", str(FORMAT), row.get("format"))
+        kinds: dict[str | None, Callable[[Entry, Plain], None]] = {
+            "chunk": self._chunk,
+            "checkpoint": self._checkpoint,
+            "rewind": self._rewind,
+            "warning": lambda _entry, row: self.warned.append(body(row)),
+        }
+        others = {"created": created.follow, **turns.KINDS, **sayings.KINDS}
+        if entry.kind in others:
+            others[entry.kind](self, entry, row)
+        elif entry.kind in kinds:
+            kinds[entry.kind](entry, row)
+        else:
+            known = ", ".join(map(str, (*kinds, *others)))
+            raise Malformed("kind", f"one of {known}", row.get("kind"))
 
     def _lose(self) -> None:
         """A row cannot be read: the next closing row has no known start."""
-        self._end_segment()
-        self.lineage.at = None
+        self.end_segment()
+        self.lineage.lose()
 
-    def _say(self, entry: Entry, check: str, field: str, expected: object, observed: object) -> None:
-        found = Finding(check, f"{entry.where}: {field}", str(expected), shown(observed))
-        self.findings[entry.line].append(found)
-
-    def _compare(self, entry: Entry, check: str, expected: Plain, observed: Plain) -> None:
-        self.findings[entry.line] += compared(check, entry.where, expected, observed)
-
-    def _snapshot(self, entry: Entry) -> State | None:
-        try:
-            return self.intent.state_of(entry, self.text.row(entry))
-        except Malformed:
-            return None
-
-    def _created(self, entry: Entry, row: Plain) -> None:
-        if entry.line:
-            self._say(entry, "lineage", "kind", "one row of this kind, the first", "created")
-            return
-        self.created = row
-        self.lineage.begin(entry, self.intent.start())
-        pools = mapping(row.get("pools"), "pools")
-        self.holdings = {name: dict(mapping(pools.get(name), f"pools.{name}")) for name in self.intent.names}
-        expected = {"step": 0, "snapshot": self.intent.start().to_plain()}
-        self._compare(entry, "lineage", expected, {key: row.get(key) for key in expected})
+    def _go_on(self, mark: Mark, stop: Stop) -> None:
+        """A chunk's row goes on from the last closing row."""
+        self.stops.append(stop)
+        self.end_segment()
+        self.lineage.close(mark)
 
     def _chunk(self, entry: Entry, row: Plain) -> None:
-        steps, end = sequence(row.get("steps"), "steps"), self.intent.state(row.get("snapshot"))
-        if self.lineage.at is None:
+        if not self.terms.is_known:
+            return
+        intent, lineage = self.intent, self.lineage
+        steps, end = sequence(row.get("steps"), "steps"), intent.state(row.get("snapshot"))
+        if lineage.at is None:
             self._restart(entry, row, end)
             return
-        start = self.intent.enter(self.lineage.at)
-        between = Between(self.intent, entry, start, end, self._closed_early(entry, end))
+        start = intent.enter(lineage.at)
+        between = Between(intent, entry, start, end, self._turns_behind(entry, end))
         if steps[:1] != [start.step]:
-            begin = f"{start.step}, where row {self.lineage.marks[-1].entry.number} ends"
-            self._say(entry, "lineage", "steps.0", begin, steps[:1])
+            begin = f"{start.step}, where row {lineage.marks[-1].entry.number} ends"
+            self.say(entry, "lineage", "steps.0", begin, steps[:1])
             if not between.is_in_place:
                 self._restart(entry, row, end)
                 return
         if not between.is_in_place:
-            name = self.intent.layouts[start.stage].name
-            close = f"{between.stop}, where chunk {start.chunk} of {name} closes"
-            self._say(entry, "lineage", "snapshot.step", close, end.step)
+            close = f"{between.stop}, where chunk {start.chunk} of {between.layout.name} closes"
+            self.say(entry, "lineage", "snapshot.step", close, end.step)
         self._account(between, row)
 
     def _account(self, between: Between, row: Plain) -> None:
-        entry, start, end = between.entry, between.start, between.end
-        layout = self.intent.layouts[start.stage]
+        entry, start, end, intent = between.entry, between.start, between.end, self.intent
         planned = between.planned(self.lineage.marks[-1])
-        stretch = Stretch(start, end, *planned, self.intent.version)
-        self._compare(entry, "sums", chunk_row(self.intent.recipe, layout, stretch), _body(row))
-        found = [*chunks.place(between), *chunks.sums(between), *chunks.debts(self.intent, entry, end)]
-        self.findings[entry.line] += found
-        begin = self.lineage.enter_stage(layout.name, start)
-        drift = tuple(_ahead(b) - _ahead(a) for a, b in zip(begin.pools, end.pools, strict=True))
-        self._stops.append(Stop(entry, between.work_stop, planned))
-        self._end_segment()
-        self.lineage.close(Mark(entry, end.step, start.stage, planned[1], drift), end)
+        stretch = Stretch(start, end, *planned, intent.version)
+        self.compare(entry, "sums", chunk_row(intent.recipe, between.layout, stretch), body(row))
+        self.findings[entry.line] += [*chunks.place(between), *chunks.sums(between), *chunks.shares(between)]
+        self.findings[entry.line] += chunks.debts(intent, entry, end)
+        begin = self.lineage.enter_stage(between.layout.name, start, intent.names)
+        pools = zip(intent.names, end.pools, strict=True)
+        drift = tuple(pool.ahead - begin.ahead(name) for name, pool in pools)
+        mark = Mark(entry, end.step, start.stage, planned[1], self.terms, drift, end.left)
+        self.stops.append(Stop(entry, between.work_stop, planned))
+        self.end_segment()
+        self.lineage.close(mark, end)
 
     def _restart(self, entry: Entry, row: Plain, end: State) -> None:
         """A gap lies before the row: take up the course again behind it."""
-        self._end_segment()
+        self.end_segment()
         grid = sequence(row.get("grid"), "grid")
         planned_to = signed(grid[-1] if grid else None, "grid")
-        self.lineage.restart(Mark(entry, end.step, end.stage, planned_to), end)
+        self.lineage.restart(Mark(entry, end.step, end.stage, planned_to, self.terms, left=end.left), end)
 
-    def _closed_early(self, entry: Entry, end: State) -> bool:
+    def _turns_behind(self, entry: Entry, end: State) -> bool:
+        """Whether the course turns right behind a chunk's row."""
         after = self.text.entries[entry.line + 1 : entry.line + 2]
-        return bool(after) and after[0].kind == "data" and self.text.row(after[0]).get("step") == end.step
+        return bool(after) and after[0].kind in TURNS and self.text.row(after[0]).get("step") == end.step
 
     def _checkpoint(self, entry: Entry, row: Plain) -> None:
         number, hashed = whole(row.get("manifest"), "manifest"), str(row.get("manifest_hash"))
         lineage = self.lineage
-        parent, (depth, skip) = lineage.parent, lineage.pointers()
-        told = (*(parent.told if parent else ()), *self._warned)
+        parent, (depth, skip) = lineage.parent, lineage.pointers(lineage.parent)
+        told = (*(parent.told if parent else self.told), *self.warned)
         state: State | None = None
         try:
-            state = self._at_its_step(entry, row, self.intent.state(row.get("snapshot")))
-            self._stand(entry, row, state)
-            self._state_manifest(entry, row, state, told)
+            if self.terms.is_known:
+                state = self._at_its_step(entry, row, self.intent.state(row.get("snapshot")))
+                self._stand(entry, row, state)
+                self.manifests[number] = must_state(self, entry, row, (state, told))
         finally:
             step = state.step if state is not None else lineage.marks[-1].step
-            lineage.add(Checkpoint(entry, step, number, hashed, depth, skip, told), state)
+            lineage.add(Checkpoint(entry, step, self.terms, number, hashed, depth, skip, told), state)
             self.numbered = (number, hashed)
             self.numbers.add(number)
-            self._warned = []
+            self.warned = []
 
     def _at_its_step(self, entry: Entry, row: Plain, state: State) -> State:
         """The snapshot of a checkpoint row; at the row's step where that fits its positions."""
@@ -172,144 +151,73 @@ class Course:
             return state
         if self.intent.positions_at(step) not in (row.get("positions"), state.positions):
             return state
-        self._say(entry, "sums", "snapshot.step", step, state.step)
+        self.say(entry, "sums", "snapshot.step", step, state.step)
         return replace(state, step=step)
 
     def _stand(self, entry: Entry, row: Plain, state: State) -> None:
         """A checkpoint row against its snapshot and the rows before it."""
-        parent, (depth, skip) = self.lineage.parent, self.lineage.pointers()
-        closing = self.lineage.marks[-1].entry
+        lineage, intent = self.lineage, self.intent
+        parent, (depth, skip) = lineage.parent, lineage.pointers(lineage.parent)
+        closing = lineage.marks[-1].entry
         expected: Plain = {
             "kind": "checkpoint",
             "step": state.step,
-            "recipe": self.intent.version,
+            "recipe": intent.version,
             "manifest": self.numbered[0] + 1,
             **{key: row[key] for key in ("manifest_hash", "uri", "gpu_hours", "snapshot") if key in row},
             "positions": state.positions,
-            "cumulative": cumulative(self.intent.names, state),
+            "cumulative": cumulative(intent.names, state),
             "closing": {"row": closing.number, "offset": closing.offset},
+            "turn": lineage.turn.pointer,
             "lineage": {"depth": depth, "parent": parent and parent.entry.offset, "skip": skip},
         }
-        self._compare(entry, "sums", expected, _body(row))
-        self.findings[entry.line] += chunks.debts(self.intent, entry, state)
-        at = self.lineage.at
+        self.compare(entry, "sums", expected, body(row))
+        self.findings[entry.line] += chunks.debts(intent, entry, state)
+        at = lineage.at
         if at is not None:
-            start = at if state.stage == at.stage else self.intent.enter(at)
-            self.findings[entry.line] += chunks.place(Between(self.intent, entry, start, state))
-            self._stops.append(Stop(entry, state.step))
-        if self.lineage.checkpointed is not None:
-            passed = warnings(self.intent.recipe, self.lineage.checkpointed, state)
+            start = at if state.stage == at.stage else intent.enter(at)
+            self.findings[entry.line] += chunks.place(Between(intent, entry, start, state))
+            self.stops.append(Stop(entry, state.step))
+        if lineage.checkpointed is not None:
+            before = by_name(lineage.anchor.terms.names, lineage.checkpointed)
+            passed = warnings(intent.recipe, state.step, before, by_name(intent.names, state))
             where = f"{entry.where}: warning rows before it"
-            self.findings[entry.line] += compared("lineage", where, passed, self._warned)
-
-    def _state_manifest(self, entry: Entry, row: Plain, state: State, told: tuple[Plain, ...]) -> None:
-        """Keep what the manifest of a checkpoint row must say, apart from the trainer's words."""
-        lineage, names = self.lineage, self.intent.names
-        stages = None
-        if lineage.is_whole and lineage.at is not None:
-            begun = self.intent.enter(lineage.at) if state.step > lineage.at.step else None
-            begins = lineage.begins
-            if begun is not None:
-                begins = lineage.begins_for(self.intent.layouts[begun.stage].name, begun)
-            stages = stage_totals(names, begins, state) if begins else {}
-        parent = lineage.parent
-        self.manifests[whole(row["manifest"], "manifest")] = {
-            "number": row["manifest"],
-            "time": row.get("time"),
-            "previous": self.numbered[1],
-            "parent": parent and {"number": parent.manifest, "hash": parent.manifest_hash},
-            "gpu_hours": row.get("gpu_hours"),
-            "ledger": {"row": (entry.number or 0) - 1, "head": entry.previous},
-            "readable_from": self._readable_from,
-            "stages": stages,
-            "warnings": list(told),
-            "accepted_data_changes": self._data_changes(),
-            "state": state,
-            "uri": row.get("uri"),
-            "hash": row.get("manifest_hash"),
-            "where": entry.where,
-            "holdings": dict(self.holdings),
-        }
+            self.findings[entry.line] += compared("lineage", where, passed, self.warned)
 
     def _rewind(self, entry: Entry, row: Plain) -> None:
         back = whole(row.get("to_step"), "to_step")
-        self._end_segment()
+        self.end_segment()
         furthest, reached = self.lineage.furthest()
-        new_data = furthest is not None and furthest.kind == "data"
-        if reached is not None and (back > reached.step or (back == reached.step and not new_data)):
-            self._say(entry, "lineage", "to_step", f"a step before {reached.step}", back)
-        self.lineage.rewind(back, row.get("manifest"))
-        self._warned = []
-        self._hold()
-        parent, mark = self.lineage.parent, self.lineage.marks[-1].entry
-        after_data = mark.kind == "data" and parent is not None and mark.line > parent.entry.line
-        expected = {
+        at_turn = furthest.entry.kind in TURNS
+        if reached is not None and (back > reached.step or (back == reached.step and not at_turn)):
+            self.say(entry, "lineage", "to_step", f"a step before {reached.step}", back)
+        self.lineage.rewind(back, row.get("manifest"), row.get("turn"))
+        self.warned = []
+        expected: Plain = {
             "kind": "rewind",
             "from_step": reached.step if reached else row.get("from_step"),
             "to_step": back,
-            "manifest": parent.manifest if parent and parent.step == back and not after_data else None,
+            "manifest": self._manifest_there(back),
             "discarded": row.get("discarded"),
+            **{key: row[key] for key in ("turn",) if key in row},
         }
-        there = self.lineage.checkpointed
-        if reached is not None and there is not None and there.step == back:
-            pairs = zip(self.intent.names, there.pools, reached.pools, strict=True)
-            expected["discarded"] = {name: difference(a, b) for name, a, b in pairs}
-        elif reached is not None:
-            self._stops.append(Stop(entry, back, reached=furthest))
-            self._end_segment()
-        self._compare(entry, "sums", expected, _body(row))
+        if reached is not None:
+            given = by_name(furthest.terms.names, reached)
+            expected["discarded"] = self._discarded(entry, back, given, expected["discarded"])
+        self.compare(entry, "sums", expected, body(row))
 
-    def _data_changes(self) -> list[Plain]:
-        """Every change of data accepted so far that counts."""
-        return [self._accepted[entry.line] for entry in self.lineage.data_entries()]
+    def _manifest_there(self, step: int) -> int | None:
+        """The manifest that a rewind to a step names: of the checkpoint there, unless a turn is behind it."""
+        parent, mark = self.lineage.parent, self.lineage.marks[-1].entry
+        is_turned = mark.kind in TURNS and parent is not None and mark.line > parent.entry.line
+        return parent.manifest if parent and parent.step == step and not is_turned else None
 
-    def _hold(self) -> None:
-        """The pools as the rows that count state them."""
-        pools = {name: dict(self.created["pools"][name]) for name in self.intent.names}
-        self._readable_from = 0
-        for change in self._data_changes():
-            for name, marks in change["pools"].items():
-                pools[name] = {"fingerprint": marks["after"]}
-            self._readable_from = change["step"]
-        self.holdings = pools
-
-    def _data(self, entry: Entry, row: Plain) -> None:
-        """New data was accepted: the pools that changed are read from their beginning."""
-        state, changes = self.intent.state(row.get("snapshot")), mapping(row.get("pools"), "pools")
-        self._end_segment()
-        expected: Plain = {"kind": "data", "accepted": True, "step": state.step, "pools": {}}
-        for name, change in changes.items():
-            after = mapping(change, f"pools.{name}").get("after")
-            before = self.holdings.get(name, {}).get("fingerprint")
-            expected["pools"][name] = {"before": before, "after": after}
-            self.holdings[name] = {"fingerprint": after}
-        at, mark = self.lineage.at, self.lineage.marks[-1]
-        expected["stage"] = self.intent.layouts[mark.stage].name
-        expected["grid"] = [mark.planned_to, mark.planned_to]
-        expected["snapshot"] = row["snapshot"]
-        if at is not None:
-            pools = zip(self.intent.names, at.pools, strict=True)
-            back = tuple(replace(pool, cursor=Cursor()) if name in changes else pool for name, pool in pools)
-            expected["snapshot"] = replace(at, pools=back).to_plain()
-        self._compare(entry, "sums", expected, _body(row))
-        self._readable_from = state.step
-        self._accepted[entry.line] = {"step": state.step, "pools": expected["pools"]}
-        self.lineage.close(replace(mark, entry=entry, step=state.step), state)
-
-    def _end_segment(self) -> None:
-        """What was collected since the last closing row becomes one piece of work."""
-        stops, self._stops = tuple(self._stops), []
-        at = self.lineage.at
-        if stops and at is not None:
-            last = max(stop.step for stop in stops)
-            positions = self.intent.positions_at(last) - self.intent.positions_at(at.step)
-            stage, start = self.intent.enter(at).stage, self.lineage.marks[-1].entry
-            self.segments.append(Segment(start, stops, stage, max(0, positions), dict(self.holdings)))
-
-
-def _body(row: Plain) -> Plain:
-    return {key: value for key, value in row.items() if key not in COMMON}
-
-
-def _ahead(pool: PoolState) -> int:
-    return pool.counts["spent"] - pool.counts["owed"]
+    def _discarded(self, entry: Entry, back: int, given: dict[str, PoolState], stated: Plain) -> Plain:
+        """What a rewind takes out of the account; as stated, where only a recomputation can tell."""
+        lineage, there = self.lineage, self.lineage.checkpointed
+        if there is None or there.step != back:
+            self.stops.append(Stop(entry, back, reached=given))
+            self.end_segment()
+            return stated
+        before = by_name(lineage.anchor.terms.names, there)
+        return {name: difference(before.get(name, PoolState()), pool) for name, pool in given.items()}

@@ -100,14 +100,12 @@ def _compared_with_record(course: Course, pool: Pool) -> list[Finding]:
         return [
             Finding("pools", f"pools.{pool.name}: fingerprint of {pool.path}", expected, pool.fingerprint)
         ]
-    first = course.created["pools"][pool.name]
+    where, first = course.stated.get(pool.name, ("", {}))
     if first.get("fingerprint") != pool.fingerprint:
         return []
     known = {"tokenizer": pool.card.tokenizer, "stock": pool.stock, "documents": pool.num_documents}
     said = {key: first.get(key) for key in known}
-    return compared(
-        "pools", "ledger.jsonl row 0", {"pools": {pool.name: known}}, {"pools": {pool.name: said}}
-    )
+    return compared("pools", where, {"pools": {pool.name: known}}, {"pools": {pool.name: said}})
 
 
 def _below(root: Path, name: str, declared: Path) -> Path:

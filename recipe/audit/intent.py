@@ -1,4 +1,4 @@
-"""The recipe of a run, laid out: what rows are held against."""
+"""A recipe of a run, laid out: what rows are held against while it is in force."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from recipe.audit.chain import Entry
 from recipe.audit.layout import StageLayout, lay_out, stage_at
+from recipe.audit.replay import contest_of
 from recipe.audit.schedule import Contest
 from recipe.audit.state import Malformed, PoolState, State, read_state
 from recipe.config import Recipe
@@ -20,19 +21,20 @@ class Intent:
     recipe: Recipe
     version: int
     layouts: tuple[StageLayout, ...]
+    names: tuple[str, ...]
+    """Of the pools, in order."""
+    hash: str = ""
+    """Of the recipe's file, as it is on record."""
+    carried: int | None = None
+    """Stage inside which it came into force while pools were ahead of their share, or behind it."""
 
     @classmethod
-    def of(cls, recipe: Recipe, version: int) -> Intent:
+    def of(cls, recipe: Recipe, version: int, file_hash: str = "") -> Intent:
         """The intent of a settled recipe."""
-        return cls(recipe, version, lay_out(recipe))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the pools, in order."""
-        return tuple(self.recipe.pools)
+        return cls(recipe, version, lay_out(recipe), tuple(recipe.pools), file_hash)
 
     def start(self) -> State:
-        """The state before the first step."""
+        """The state before the first step of a run that is no branch."""
         return State(pools=tuple(PoolState() for _ in self.names))
 
     def state(self, plain: object) -> State:
@@ -50,12 +52,14 @@ class Intent:
         raise Malformed("snapshot.step", f"at most {last}, the end of its stage", state.step)
 
     def state_of(self, entry: Entry, row: Mapping[str, Any]) -> State:
-        """The snapshot that a row holds; the first row's is known beforehand.
+        """The snapshot that a row holds; that of a run's first row is known beforehand, unless it branched.
 
         Raises:
             Malformed: as :meth:`state`.
         """
-        return self.start() if entry.kind == "created" else self.state(row.get("snapshot"))
+        if entry.kind == "created" and row.get("parent") is None:
+            return self.start()
+        return self.state(row.get("snapshot"))
 
     def enter(self, at: State) -> State:
         """The state; at a stage's end, as the beginning of the next stage."""
@@ -69,10 +73,15 @@ class Intent:
         """Positions of the run before a step."""
         return self.layouts[self.stage_of(step)].positions_at(step)
 
+    def drawn(self, stage: int, start: int, stop: int) -> frozenset[str]:
+        """Pools that steps ``start..stop - 1`` of a stage are served from."""
+        parts = self.layouts[stage].drawn(start, stop)
+        return frozenset(name for name, is_drawn in zip(self.names, parts, strict=True) if is_drawn)
+
     def contest(self, at: State) -> Contest:
-        """The contest for the shares of the leg that a state is in."""
-        layout = self.layouts[at.stage]
-        contest = Contest(layout.parts, layout.context)
-        for pool in at.left:
-            contest = contest.leave(pool)
-        return contest
+        """The contest for the shares of the leg that a state is in.
+
+        Raises:
+            Malformed: nobody stayed.
+        """
+        return contest_of(self.layouts[at.stage], at, self.carried)

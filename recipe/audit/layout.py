@@ -1,17 +1,19 @@
-"""Steps, positions and chunks of a run, laid out anew from its recipe.
+"""Steps, positions, legs and chunks of a run, laid out anew from its recipe.
 
-Written apart from the layout that the stream uses: places are found by searching monotone
-functions of the step, not by following the stream's walk.
+Written apart from the layout that the stream uses: a place is found from its position alone, not by
+following the stream's walk.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import lcm
+from math import ceil, lcm
 
 from recipe.config import Recipe, Stage
+from recipe.maths.rounding import owed
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,22 @@ class Plateau:
     num_steps: int
     first_position: int
     batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """Constant shares of the pools, over their sum, from a place in a stage on."""
+
+    begin: int
+    """Positions of the stage from which it is planned."""
+    first_step: int
+    """Step of the run that it is served from: the first batch end at or after ``begin``."""
+    parts: tuple[int, ...]
+
+    @property
+    def whole(self) -> int:
+        """The denominator of the shares."""
+        return sum(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +54,8 @@ class StageLayout:
     length: int
     """Stated length in positions; the whole batches may hold more."""
     chunk: int
-    parts: tuple[int, ...]
-    """Shares of the pools over their sum."""
+    legs: tuple[Leg, ...]
+    """One; several where the shares change in steps."""
 
     @property
     def first_step(self) -> int:
@@ -50,7 +68,18 @@ class StageLayout:
         return self.plateaus[0].first_position
 
     def _plateau(self, step: int) -> Plateau:
+        if len(self.plateaus) == 1:
+            return self.plateaus[0]
         return self.plateaus[bisect_right(self.plateaus, step, key=lambda p: p.first_step) - 1]
+
+    def end_at(self, position: int) -> int:
+        """The first batch end of the stage at or after a position of the run, or the end of the stage."""
+        before = bisect_left(self.plateaus, position, key=lambda p: p.first_position) - 1
+        if before < 0:
+            return self.first_step
+        here = self.plateaus[before]
+        steps = -((here.first_position - position) // (here.batch * self.context))
+        return min(here.first_step + steps, self.stop_step)
 
     def positions_at(self, step: int) -> int:
         """Positions of the run consumed when ``step`` steps of it are."""
@@ -66,11 +95,32 @@ class StageLayout:
         reached = self.positions_at(start) + sequences * self.context
         return bisect_right(range(self.stop_step + 1), reached, lo=start, key=self.positions_at) - 1
 
+    def leg_of(self, step: int) -> int:
+        """Index of the leg that a step of the stage is served in."""
+        return bisect_right(self.legs, step, key=lambda leg: leg.first_step) - 1
+
+    def leg_before(self, step: int) -> int:
+        """Index of the leg that a state at ``step`` stands in: the next is entered with its first step."""
+        return self.leg_of(max(step - 1, self.first_step))
+
+    def planned(self, start: int, stop: int) -> list[int]:
+        """Tokens planned by pool between two places of the stated length, by the shares of each leg."""
+        total = [0] * len(self.legs[0].parts)
+        for leg, after in zip(self.legs, (*self.legs[1:], None), strict=True):
+            a, b = max(start, leg.begin), stop if after is None else min(stop, after.begin)
+            if a < b:
+                before, here = (owed(leg.parts, leg.whole, at - leg.begin) for at in (a, b))
+                total = [x + y - z for x, y, z in zip(total, here, before, strict=True)]
+        return total
+
+    def drawn(self, start: int, stop: int) -> list[bool]:
+        """By pool: whether it has a share in any leg that steps ``start..stop - 1`` are served in."""
+        legs = self.legs[self.leg_of(start) : self.leg_of(max(start, stop - 1)) + 1]
+        return [any(parts) for parts in zip(*(leg.parts for leg in legs), strict=True)]
+
     def close_of(self, chunk: int) -> int:
         """The first batch end at which chunk ``chunk`` is full, or the end of the stage."""
-        full = self.first_position + (chunk + 1) * self.chunk
-        steps = range(self.stop_step)
-        return bisect_left(steps, full, lo=self.first_step, key=self.positions_at)
+        return self.end_at(self.first_position + (chunk + 1) * self.chunk)
 
     def closed_by(self, step: int) -> int:
         """Chunks closed when ``step`` steps of the run are consumed; the stage's end closes its last one."""
@@ -126,8 +176,16 @@ def _stage_layout(
         length = stage.until - begin
     if stage.chunk is None:
         raise ValueError(f"stage {name!r} has no chunk: a stored recipe has")
-    parts = whole_parts(list(recipe.shares(name).values()))
-    return StageLayout(name, stage.context, plateaus, stop[0], stop[1], length, stage.chunk, parts)
+    bare = StageLayout(name, stage.context, plateaus, stop[0], stop[1], length, stage.chunk, ())
+    return replace(bare, legs=tuple(_legs(recipe, bare)))
+
+
+def _legs(recipe: Recipe, layout: StageLayout) -> Iterable[Leg]:
+    """The legs of a stage, each from the first batch end at or after its place."""
+    for leg in recipe.legs(layout.name):
+        begin = ceil(leg.start)
+        step = layout.end_at(layout.first_position + begin)
+        yield Leg(begin, step, whole_parts(list(leg.shares.values())))
 
 
 def whole_parts(shares: list[Fraction]) -> tuple[int, ...]:

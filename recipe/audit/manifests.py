@@ -9,7 +9,8 @@ from recipe.audit.account import Plain, manifest_pool
 from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared
 from recipe.audit.intent import Intent
-from recipe.audit.record import Sealed, read_sealed, seal_findings, stated_hash
+from recipe.audit.record import Sealed, read_sealed, seal_findings, stated_hash, unnamed_recipes
+from recipe.audit.terms import Terms
 from recipe.config import fingerprint, recipe_to_plain
 from recipe.maths.order import ORDER_VERSION
 from recipe.run.manifest import latest_path, manifest_path
@@ -30,27 +31,27 @@ def check_manifests(folder: Path, course: Course, parsed: set[int]) -> list[Find
         found += seal_findings("manifest", file, expected["hash"], f"{expected['where']}: manifest_hash")
         if file.value is not None:
             found += _contents(course, file, expected)
-    return found + _strangers(folder, course) + _latest(folder, course)
+    strangers = unnamed_recipes(folder, course.versions) + _strangers(folder, course)
+    return found + strangers + _latest(folder, course)
 
 
 def _contents(course: Course, file: Sealed, row: Plain) -> list[Finding]:
-    """What a manifest says against the row, the recipe and the manifests before it."""
+    """What a manifest says against the row, the recipe in force and the manifests before it."""
     assert file.value is not None
-    value, intent = file.value, course.intent
+    value, terms = file.value, row["terms"]
+    kept = ("number", "time", "previous", "parent", "gpu_hours", "ledger", "turn")
     expected = {
         "format": 1,
         "run": course.created.get("run"),
-        **{
-            key: row[key]
-            for key in ("number", "time", "previous", "parent", "gpu_hours", "ledger", "readable_from")
-        },
-        **_from_recipe(intent),
+        **{key: row[key] for key in kept},
+        **_from_recipe(terms.intent),
         "positions": row["state"].positions,
         "sequences": row["state"].sequences,
-        "prior": None,
+        "prior": course.prior,
         "stages": row["stages"],
         "warnings": row["warnings"],
         "accepted_data_changes": row["accepted_data_changes"],
+        "withdrawals": withdrawals_plain(terms),
         "snapshot": row["state"].to_plain(),
     }
     if row["stages"] is None:
@@ -60,8 +61,8 @@ def _contents(course: Course, file: Sealed, row: Plain) -> list[Finding]:
     words = words if isinstance(words, dict) else {}
     said = {"step": row["state"].step, "uri": row["uri"]}
     found += compared("manifest", f"{file.name}: checkpoint", said, {key: words.get(key) for key in said})
-    found += _manifest_recipe(course, file)
-    return found + _manifest_pools(course, file, row)
+    found += _manifest_recipe(file, terms.intent)
+    return found + _manifest_pools(file, row)
 
 
 def _from_recipe(intent: Intent) -> Plain:
@@ -74,15 +75,19 @@ def _from_recipe(intent: Intent) -> Plain:
     }
 
 
-def _manifest_recipe(course: Course, file: Sealed) -> list[Finding]:
+def withdrawals_plain(terms: Terms) -> Plain | None:
+    """The withdrawn documents as manifests hold them; None where there are none."""
+    return None
+
+
+def _manifest_recipe(file: Sealed, intent: Intent) -> list[Finding]:
     value = (file.value or {}).get("recipe")
     value = value if isinstance(value, dict) else {}
-    recipe = course.intent.recipe
     expected = {
-        "version": course.intent.version,
-        "fingerprint": fingerprint(recipe),
-        "hash": course.created.get("recipe_hash"),
-        "resolved": recipe_to_plain(recipe),
+        "version": intent.version,
+        "fingerprint": fingerprint(intent.recipe),
+        "hash": intent.hash,
+        "resolved": recipe_to_plain(intent.recipe),
     }
     found = compared("manifest", f"{file.name}: recipe", expected, value)
     software = (file.value or {}).get("software")
@@ -93,20 +98,20 @@ def _manifest_recipe(course: Course, file: Sealed) -> list[Finding]:
     return found
 
 
-def _manifest_pools(course: Course, file: Sealed, row: Plain) -> list[Finding]:
-    pools = (file.value or {}).get("pools")
-    if not isinstance(pools, dict) or list(pools) != list(course.intent.names):
-        return [Finding("manifest", f"{file.name}: pools", ", ".join(course.intent.names), str(pools)[:80])]
+def _manifest_pools(file: Sealed, row: Plain) -> list[Finding]:
+    pools, terms = (file.value or {}).get("pools"), row["terms"]
+    if not isinstance(pools, dict) or list(pools) != list(terms.names):
+        return [Finding("manifest", f"{file.name}: pools", ", ".join(terms.names), str(pools)[:80])]
     found = []
-    for name, state in zip(course.intent.names, row["state"].pools, strict=True):
+    for name, state in zip(terms.names, row["state"].pools, strict=True):
         said = pools[name] if isinstance(pools[name], dict) else {}
-        held = row["holdings"].get(name, {})
+        held = terms.holdings.get(name, {})
         known = {key: held[key] for key in ("fingerprint", "tokenizer", "stock", "documents") if key in held}
         holding = {
             key: said.get(key) for key in ("path", "fingerprint", "tokenizer", "stock", "documents")
         } | known
         try:
-            expected = manifest_pool(holding, state, course.intent.recipe.seed)
+            expected = manifest_pool(holding, state, terms.intent.recipe.seed)
         except (TypeError, ArithmeticError, ValueError):
             expected = holding
         found += compared("manifest", f"{file.name}: pools.{name}", expected, said)

@@ -1,18 +1,24 @@
-"""Pools read again: blocks opened at a cursor, served, finished, and added up from lengths alone."""
+"""Pools read again: blocks opened at a cursor, served, finished, and added up from lengths alone.
+
+A reading takes the blocks of an epoch in turn, and then the ranges that skips gave back. What is open
+is arranged anew when the rule changes, or when its unserved rest holds a document that was withdrawn since.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.audit.state import Cursor, Malformed, PoolState
+from recipe.audit.state import Cursor, Cut, Malformed, PoolState
 from recipe.config import Recipe, Rule
-from recipe.maths.order import key, units_at
+from recipe.maths.order import key, units_at, units_in
 from recipe.pools import Pool
-from recipe.sequences.blocks import KINDS, BlockPlace, CutBlock, num_blocks, plan_block
+from recipe.sequences.blocks import KINDS, Block, BlockPlace, CutBlock, num_blocks, plan_block
+from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 _BODY, _OVERLAP, _SPECIAL, _LABELS, _DOCUMENTS = (
     KINDS.index(kind) for kind in ("body", "overlap", "special", "labels", "documents")
@@ -35,6 +41,11 @@ class Book:
     """Readings after which it is exhausted; None: never."""
     stops: bool
     """Whether the run ends when it is exhausted; else the pool leaves."""
+    order: str | None = None
+    """Name that its orders are keyed on; None: its own."""
+    fraction: Fraction | None = None
+    """Share of it that every epoch reads; None: all."""
+    withdrawn: Withdrawn = NOTHING
 
     @property
     def pool(self) -> Pool:
@@ -43,17 +54,19 @@ class Book:
             raise Malformed(f"pools.{self.name}", "the pool that was read", None)
         return self.found
 
-    @property
-    def num_blocks(self) -> int:
-        """Blocks of one reading."""
-        return num_blocks(self.pool, self.block_units)
+    def num_blocks(self, cursor: Cursor) -> int:
+        """Blocks of the cursor's epoch."""
+        return num_blocks(self.pool, self.block_units, cursor.prefix, self.fraction)
 
     def place(self, cursor: Cursor) -> BlockPlace:
         """The block a cursor is in."""
-        return BlockPlace(self.seed, cursor.epoch, cursor.block, self.block_units)
+        at = (self.seed, cursor.epoch, cursor.block, self.block_units)
+        return BlockPlace(*at, self.order, cursor.prefix, self.fraction)
 
 
-def books_of(recipe: Recipe, pools: Mapping[str, Pool]) -> tuple[Book, ...]:
+def books_of(
+    recipe: Recipe, pools: Mapping[str, Pool], withdrawn: Mapping[str, Withdrawn] | None = None
+) -> tuple[Book, ...]:
     """The books of a settled recipe's pools, in its order; ``pools`` are those that are there."""
     books = []
     for name, config in recipe.pools.items():
@@ -68,6 +81,9 @@ def books_of(recipe: Recipe, pools: Mapping[str, Pool]) -> tuple[Book, ...]:
                 counted=recipe.count,
                 epochs=None if policy == "repeat" else recipe.epochs_allowed(name),
                 stops=policy == "stop",
+                order=recipe.order_name(name),
+                fraction=recipe.simulated_fraction,
+                withdrawn=(withdrawn or {}).get(name, NOTHING),
             )
         )
     return tuple(books)
@@ -75,37 +91,46 @@ def books_of(recipe: Recipe, pools: Mapping[str, Pool]) -> tuple[Book, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OpenBlock:
-    """An open block: counts of its sequences, and what opening it for the first time dropped."""
+    """An open block: counts of its sequences, and what arranging it dropped."""
 
+    block: Block
     totals: NDArray[np.int64]
     """int64[n + 1, kinds]: running totals before each sequence."""
     counted: NDArray[np.int64]
     """int64[n]: counted tokens of each sequence."""
-    dropped: dict[str, int]
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Tokens that this arrangement left out, by reason."""
+        return self.block.dropped
 
     @property
     def num_sequences(self) -> int:
         """Sequences of the block."""
         return len(self.counted)
 
+    def fresh(self, sequence: int) -> int:
+        """Fresh tokens of the sequences before one."""
+        return int(self.totals[sequence, _BODY] - self.totals[sequence, _OVERLAP])
+
 
 def open_block(book: Book, cursor: Cursor) -> OpenBlock:
     """The block of a cursor under the rule of the cursor's stage.
 
     Raises:
-        Malformed: the cursor names a block or a cut that the pool does not have.
+        Malformed: the cursor names a block, a cut or a range that the pool does not have.
     """
-    if cursor.block >= book.num_blocks:
-        raise Malformed("cursor", f"a block of 0..{book.num_blocks - 1}", cursor.block)
-    cuts = tuple(CutBlock(book.rules[stage], served) for stage, served in cursor.cuts)
+    if cursor.block >= book.num_blocks(cursor):
+        raise Malformed("cursor", f"a block of 0..{book.num_blocks(cursor) - 1}", cursor.block)
+    cuts = tuple(CutBlock(book.rules[cut.stage], *cut[1:]) for cut in cursor.cuts)
     rule = book.rules[cursor.stage]
-    block = plan_block(book.pool, rule, book.place(cursor), cuts)
+    block = plan_block(book.pool, rule, book.place(cursor), cuts, (book.withdrawn, cursor.withdrawn))
     totals = np.asarray(block.totals)
-    if cursor.sequence >= len(totals):
-        raise Malformed(
-            "cursor", f"at most {len(totals) - 1} sequences of block {cursor.block}", cursor.sequence
-        )
-    return OpenBlock(totals, _counted(totals, book.counted, rule.context), block.dropped)
+    last = len(totals) - 1
+    if max(cursor.sequence, cursor.stop or 0) > last:
+        place = max(cursor.sequence, cursor.stop or 0)
+        raise Malformed("cursor", f"at most {last} sequences of block {cursor.block}", place)
+    return OpenBlock(block, totals, _counted(totals, book.counted, rule.context))
 
 
 def _counted(totals: NDArray[np.int64], kind: str, context: int) -> NDArray[np.int64]:
@@ -119,10 +144,8 @@ def _counted(totals: NDArray[np.int64], kind: str, context: int) -> NDArray[np.i
 
 def block_tokens(book: Book, cursor: Cursor) -> int:
     """Body tokens of all documents of a block, from their lengths alone."""
-    pool, first = book.pool, cursor.block * book.block_units
-    last = min(first + book.block_units, pool.num_units)
-    order = key(book.seed, cursor.epoch, "order", pool.name)
-    begin = units_at(first, last, pool.num_units, pool.extent_units, order)
+    pool = book.pool
+    begin = _units(book, cursor)
     end = begin + 1
     if pool.units is not None:
         begin, end = np.asarray(pool.units[begin]), np.asarray(pool.units[end])
@@ -133,16 +156,44 @@ def block_tokens(book: Book, cursor: Cursor) -> int:
     return stored - int(bos.sum()) - int(eos.sum())
 
 
+def _units(book: Book, cursor: Cursor) -> NDArray[np.int64]:
+    """The units of a block: of a pool that is read in part, places of the first epoch's order."""
+    units, extent = cursor.prefix or (book.pool.num_units, book.pool.extent_units)
+    read = (
+        units if book.fraction is None else -(-units * book.fraction.numerator // book.fraction.denominator)
+    )
+    first = cursor.block * book.block_units
+    last = min(first + book.block_units, read)
+    name = book.order or book.name
+    order = key(book.seed, cursor.epoch, "order", name)
+    if book.fraction is None or not cursor.epoch:
+        return units_at(first, last, units, extent, order)
+    places = units_at(first, last, read, extent, order)
+    return units_in(places, units, extent, key(book.seed, 0, "order", name))
+
+
 def accounted(book: Book, cursor: Cursor, block: OpenBlock) -> int:
-    """Fresh tokens a finished block served under all its rules, and what it dropped."""
-    fresh = int(block.totals[-1, _BODY] - block.totals[-1, _OVERLAP])
-    dropped = block.dropped
-    for depth, (stage, served) in enumerate(cursor.cuts):
-        earlier = open_block(book, replace(cursor, stage=stage, sequence=served, cuts=cursor.cuts[:depth]))
-        fresh += int(earlier.totals[served, _BODY] - earlier.totals[served, _OVERLAP])
-        if depth == 0:
-            dropped = earlier.dropped
-    return fresh + sum(dropped.values())
+    """Fresh tokens that a finished block gave or left to skips under all its rules, and what they dropped."""
+    arrangements = [
+        open_block(
+            book,
+            replace(
+                cursor,
+                stage=cut.stage,
+                sequence=0,
+                cuts=cursor.cuts[:depth],
+                withdrawn=cut.withdrawn,
+                stop=None,
+            ),
+        )
+        for depth, cut in enumerate(cursor.cuts)
+    ]
+    tokens = [each.fresh(each.num_sequences) + sum(each.dropped.values()) for each in (*arrangements, block)]
+    went_on = [
+        each.fresh(each.num_sequences if cut.stop is None else cut.stop) - each.fresh(cut.served)
+        for each, cut in zip(arrangements, cursor.cuts, strict=True)
+    ]
+    return sum(tokens) - sum(went_on)
 
 
 @dataclass(slots=True)
@@ -155,6 +206,7 @@ class Shelf:
     dropped: dict[str, int]
     cache: dict[tuple[str, Cursor], OpenBlock] = field(repr=False)
     """The block opened last, by pool: rows that follow each other need not plan it twice."""
+    held: tuple[Cursor, ...] = ()
     block: OpenBlock | None = None
     unequal: list[tuple[Cursor, int, int]] = field(default_factory=list)
     """Finished blocks that do not add up: place, tokens by lengths, tokens accounted for."""
@@ -163,15 +215,37 @@ class Shelf:
     @classmethod
     def at(cls, book: Book, state: PoolState, cache: dict[tuple[str, Cursor], OpenBlock]) -> Shelf:
         """The shelf of a pool in a state."""
-        return cls(book, state.cursor, dict(state.counts), dict(state.dropped), cache)
+        return cls(book, state.cursor, dict(state.counts), dict(state.dropped), cache, state.held)
 
     def state(self, debt: int, owed: int) -> PoolState:
         """The pool's state here."""
-        return PoolState(self.cursor, debt, {**self.counts, "owed": owed}, dict(self.dropped))
+        counts = {**self.counts, "owed": owed}
+        return PoolState(self.cursor, debt, counts, dict(self.dropped), self.held)
+
+    @property
+    def place(self) -> Cursor:
+        """Where the next sequence lies: in the reading, or, behind its last block, in a range given back."""
+        return self.held[0] if self._in_held() else self.cursor
+
+    def _in_held(self) -> bool:
+        return bool(self.held) and self.cursor.block >= self.book.num_blocks(self.cursor)
+
+    def _move(self, place: Cursor) -> None:
+        if self._in_held():
+            self.held = (place, *self.held[1:])
+        else:
+            self.cursor = place
+
+    @property
+    def stop(self) -> int:
+        """Where the sequences of the open block end that are to be served."""
+        assert self.block is not None
+        stop = self.place.stop
+        return self.block.num_sequences if stop is None else stop
 
     def is_ready(self, stage: int) -> bool:
         """Whether a sequence of the open block can be served in a stage."""
-        return self.block is not None and self.cursor.stage == stage
+        return self.block is not None and self.place.stage == stage
 
     def open_next(self, stage: int) -> bool:
         """Open what serves the next sequence in a stage; False when the pool is exhausted.
@@ -179,50 +253,64 @@ class Shelf:
         Raises:
             Malformed: a whole reading of the pool gives no sequence, or the cursor is impossible.
         """
-        for _ in range(2 * self.book.num_blocks + 2):
+        most = 2 * self.book.num_blocks(Cursor()) + self.book.num_blocks(self.cursor) + len(self.held) + 2
+        for _ in range(most):
             if not self._turn_to(stage):
                 return False
-            assert self.block is not None
-            if self.cursor.sequence < self.block.num_sequences:
+            if self.place.sequence < self.stop:
                 return True
             self._finish()
         raise Malformed("pool", "at least one sequence a reading", f"none of {self.book.name}")
 
     def _turn_to(self, stage: int) -> bool:
-        at, rules = self.cursor, self.book.rules
+        at, book = self.place, self.book
         begins = at.stage < 0
-        if begins and at.block == 0 and self.book.epochs is not None and at.epoch >= self.book.epochs:
+        if begins and at.block == 0 and book.epochs is not None and at.epoch >= book.epochs:
             return False
-        if begins or rules[at.stage] == rules[stage]:
-            self.cursor = replace(at, stage=stage)
-        else:
-            cuts = (*at.cuts, (at.stage, at.sequence))
-            self.cursor = Cursor(at.epoch, at.block, stage, 0, cuts)
-        self.block = self._opened()
         if begins:
+            self._move(replace(at, stage=stage, withdrawn=book.withdrawn.number))
+        elif book.rules[at.stage] == book.rules[stage] and not self._holds_withdrawn(at):
+            self._move(replace(at, stage=stage))
+        else:
+            cuts = (*at.cuts, Cut(at.stage, at.sequence, at.withdrawn, at.stop))
+            number = book.withdrawn.number
+            self._move(Cursor(at.epoch, at.block, stage, 0, cuts, None, number, at.prefix))
+        self.block = self._opened(self.place)
+        if begins or len(self.place.cuts) > len(at.cuts):
             for reason, tokens in self.block.dropped.items():
                 self.dropped[reason] = self.dropped.get(reason, 0) + tokens
         return True
 
-    def _opened(self) -> OpenBlock:
+    def _holds_withdrawn(self, at: Cursor) -> bool:
+        """Whether a document in the unserved sequences of a block was withdrawn since it was arranged."""
+        known = self.book.withdrawn
+        if known.number <= at.withdrawn:
+            return False
+        block = self._opened(at).block
+        last = None if at.stop is None else int(block.rows.ends[at.stop])
+        rest = block.rows.pieces.document[int(block.rows.ends[at.sequence]) : last]
+        return bool((known.of(block.documents[np.unique(rest)]) > at.withdrawn).any())
+
+    def _opened(self, place: Cursor) -> OpenBlock:
         name = self.book.name
-        same = replace(self.cursor, sequence=0)
+        same = replace(place, sequence=0)
         block = self.cache.get((name, same))
-        if block is None or self.cursor.sequence > block.num_sequences:
-            block = open_block(self.book, self.cursor)
+        if block is None or place.sequence > block.num_sequences:
+            block = open_block(self.book, place)
             for known in [known for known in self.cache if known[0] == name]:
                 del self.cache[known]
             self.cache[name, same] = block
         return block
 
     def serve(self, upto: int) -> None:
-        """Count the sequences of the open block up to one; a block served whole is finished."""
+        """Count the sequences of the open block up to one; what is served whole is finished."""
         assert self.block is not None
-        begin = self.cursor.sequence
+        at = self.place
+        begin = at.sequence
         if upto == begin:
             return
         totals = (self.block.totals[upto] - self.block.totals[begin]).tolist()
-        rows, context = upto - begin, self.book.rules[self.cursor.stage].context
+        rows, context = upto - begin, self.book.rules[at.stage].context
         served = {
             "spent": int(self.block.counted[begin:upto].sum()),
             "body": totals[_BODY],
@@ -232,22 +320,27 @@ class Shelf:
             "labels": totals[_LABELS],
             "sequences": rows,
             "documents": totals[_DOCUMENTS],
-            "distinct": totals[_DOCUMENTS] if self.cursor.epoch == 0 else 0,
+            "distinct": totals[_DOCUMENTS] if at.epoch == 0 else 0,
         }
         for name, number in served.items():
             self.counts[name] += number
-        self.cursor = replace(self.cursor, sequence=upto)
-        if upto == self.block.num_sequences:
+        self._move(replace(at, sequence=upto))
+        if upto == self.stop:
             self._finish()
 
     def _finish(self) -> None:
-        """Close the finished block: its tokens must add up; then the next one, or the next reading."""
+        """Close what is finished: its tokens must add up; then what comes after it, or the next reading."""
         assert self.block is not None
-        at = self.cursor
-        by_length, by_account = block_tokens(self.book, at), accounted(self.book, at, self.block)
+        place, at = self.place, self.cursor
+        by_length = block_tokens(self.book, place)
+        by_account = accounted(self.book, place, self.block)
         if by_length != by_account:
-            self.unequal.append((at, by_length, by_account))
+            self.unequal.append((place, by_length, by_account))
         self.finished += 1
-        last = at.block + 1 == self.book.num_blocks
-        self.cursor = Cursor(at.epoch + 1) if last else Cursor(at.epoch, at.block + 1)
+        if self._in_held():
+            self.held = self.held[1:]
+        else:
+            at = Cursor(at.epoch, at.block + 1, prefix=at.prefix)
+        is_over = at.block >= self.book.num_blocks(at) and not self.held
+        self.cursor = Cursor(at.epoch + 1) if is_over else at
         self.block = None

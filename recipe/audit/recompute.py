@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from recipe.audit.account import Plain, Stretch, chunk_row, cumulative, difference
+from recipe.audit.account import Plain, Stretch, by_name, chunk_row, cumulative, difference
 from recipe.audit.chain import Text
-from recipe.audit.course import COMMON
 from recipe.audit.findings import Finding, compared, shown
+from recipe.audit.following import COMMON
 from recipe.audit.intent import Intent
-from recipe.audit.reading import OpenBlock
+from recipe.audit.reading import OpenBlock, books_of
 from recipe.audit.replay import Ground, Replayed, ended_if_last, entered, replay
 from recipe.audit.segments import Segment, Stop
-from recipe.audit.state import Cursor, Malformed, State
+from recipe.audit.state import Cursor, Malformed, PoolState, State
+from recipe.audit.terms import Terms
 from recipe.errors import RecipeError
+from recipe.pools import Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,14 @@ class Bench:
     """Everything needed to compute rows again."""
 
     text: Text
-    intent: Intent
-    ground: Ground
+    pools: Mapping[str, Pool]
+    """Those that are there."""
+
+    def ground(self, terms: Terms) -> Ground:
+        """What steps under some terms were served from."""
+        intent = terms.intent
+        books = books_of(intent.recipe, self.pools, terms.withdrawn)
+        return Ground(intent.layouts, books, intent.carried)
 
 
 @dataclass(slots=True)
@@ -66,46 +74,69 @@ def recompute(bench: Bench, segments: Sequence[Segment]) -> Outcome:
     end as well: then only the row that was changed is named.
     """
     total = Outcome()
-    cache: dict[tuple[str, Cursor], OpenBlock] = {}
+    terms: Terms | None = None
     for segment in segments:
-        stated = bench.intent.state_of(segment.start, bench.text.row(segment.start))
-        outcome = _Trial(bench, segment, stated, cache).run()
+        if segment.terms is not terms:
+            terms, ground = segment.terms, bench.ground(segment.terms)
+            cache: dict[tuple[str, Cursor], OpenBlock] = {}
+        work = _Work(bench.text, segment, ground, cache)
+        outcome = _Trial(work, _stated(work)).run()
         true_start = total.states.get(segment.start.line)
         if true_start is not None and not outcome.agrees:
-            again = _Trial(bench, segment, true_start, cache).run()
+            again = _Trial(work, true_start).run()
             outcome = again if again.agrees else outcome
         total.add(outcome)
     return total
 
 
 @dataclass(frozen=True, slots=True)
+class _Work:
+    """One segment and what it is computed from."""
+
+    text: Text
+    segment: Segment
+    ground: Ground
+    cache: dict[tuple[str, Cursor], OpenBlock]
+
+    @property
+    def intent(self) -> Intent:
+        """The recipe that was in force."""
+        return self.segment.terms.intent
+
+
+def _stated(work: _Work) -> State:
+    """The state that a segment's first row holds."""
+    start = work.segment.start
+    return work.intent.state_of(start, work.text.row(start))
+
+
+@dataclass(frozen=True, slots=True)
 class _Trial:
     """One segment computed again from a start state."""
 
-    bench: Bench
-    segment: Segment
+    work: _Work
     start: State
-    cache: dict[tuple[str, Cursor], OpenBlock]
 
     def run(self) -> Outcome:
         """The outcome; what cannot be computed is a finding, too."""
-        outcome, ground = Outcome(), self.bench.ground
+        outcome, ground, segment = Outcome(), self.work.ground, self.work.segment
         last = ground.layouts[entered(ground, self.start).stage].stop_step
-        steps = sorted({stop.step for stop in self.segment.stops if self.start.step < stop.step <= last})
+        steps = sorted({stop.step for stop in segment.stops if self.start.step < stop.step <= last})
         try:
-            seen = replay(ground, self.start, steps, self.cache)
+            seen = replay(ground, self.start, steps, self.work.cache)
             states = {self.start.step: self.start, **dict(zip(steps, seen.states, strict=True))}
-            for stop in self.segment.stops:
+            for stop in segment.stops:
                 if stop.step in states:
                     self._compare(stop, states[stop.step], outcome)
         except (Malformed, RecipeError, ValueError, ArithmeticError, LookupError, AssertionError) as error:
             return Outcome(apart=[self._impossible(error)])
-        _seen_on_the_way(self.bench, self.segment, seen, outcome)
-        outcome.positions = self.segment.positions
+        _seen_on_the_way(self.work, seen, outcome)
+        outcome.positions = segment.positions
         return outcome
 
     def _impossible(self, error: Exception) -> Finding:
-        where, start = self.segment.stops[0].entry.where, f"row {self.segment.start.number}, where it starts"
+        segment = self.work.segment
+        where, start = segment.stops[0].entry.where, f"row {segment.start.number}, where it starts"
         if isinstance(error, Malformed):
             field = f"{where}: {error.field} of {start}"
             return Finding("replay", field, error.expected, shown(error.observed))
@@ -114,7 +145,7 @@ class _Trial:
 
     def _compare(self, stop: Stop, state: State, outcome: Outcome) -> None:
         """One row against the true state at its step."""
-        row: Plain = self.bench.text.row(stop.entry)
+        row: Plain = self.work.text.row(stop.entry)
         expected = self._expected(stop, state)
         observed = {key: value for key, value in row.items() if key not in COMMON}
         if stop.entry.kind != "chunk":
@@ -124,35 +155,37 @@ class _Trial:
         outcome.findings[stop.entry.line] = compared("replay", stop.entry.where, expected, observed)
 
     def _expected(self, stop: Stop, state: State) -> Plain:
-        bench, names = self.bench, self.bench.intent.names
+        work, intent = self.work, self.work.intent
         if stop.entry.kind == "chunk":
-            begin = entered(bench.ground, self.start)
-            stretch = Stretch(begin, state, *stop.planned, bench.intent.version)
-            return chunk_row(bench.intent.recipe, bench.ground.layouts[begin.stage], stretch)
+            begin = entered(work.ground, self.start)
+            stretch = Stretch(begin, state, *stop.planned, intent.version)
+            return chunk_row(intent.recipe, work.ground.layouts[begin.stage], stretch)
         if stop.reached is not None:
-            reached = bench.intent.state_of(stop.reached, bench.text.row(stop.reached))
-            pairs = zip(names, state.pools, reached.pools, strict=True)
-            return {"discarded": {name: difference(a, b) for name, a, b in pairs}}
-        state = ended_if_last(bench.ground, state, self.cache)
-        return {"snapshot": state.to_plain(), "cumulative": cumulative(names, state)}
+            back = by_name(intent.names, state)
+            given = stop.reached.items()
+            return {
+                "discarded": {name: difference(back.get(name, PoolState()), pool) for name, pool in given}
+            }
+        state = ended_if_last(work.ground, state, work.cache)
+        return {"snapshot": state.to_plain(), "cumulative": cumulative(intent.names, state)}
 
 
-def _seen_on_the_way(bench: Bench, segment: Segment, seen: Replayed, outcome: Outcome) -> None:
+def _seen_on_the_way(work: _Work, seen: Replayed, outcome: Outcome) -> None:
     """Blocks that do not add up, and pools that were ever too far from their share."""
-    last = segment.stops[-1].entry.where
+    last, names = work.segment.stops[-1].entry.where, work.intent.names
     for pool, at, by_length, by_account in seen.unequal:
-        where = f"{last}: block {at.block} of epoch {at.epoch} of pool {bench.intent.names[pool]}"
+        where = f"{last}: block {at.block} of epoch {at.epoch} of pool {names[pool]}"
         expected = f"{by_length} body tokens, as its documents hold"
         outcome.apart.append(
             Finding("conservation", where, expected, f"{by_account} served fresh or dropped")
         )
     for pool in seen.outside:
-        where = f"{last}: pool {bench.intent.names[pool]}"
+        where = f"{last}: pool {names[pool]}"
         outcome.apart.append(
             Finding(
                 "drift", where, "within the bound of its share at every sequence", str(seen.furthest[pool])
             )
         )
     outcome.blocks = seen.blocks
-    stage = bench.ground.layouts[seen.stage].name
-    outcome.furthest = {stage: dict(zip(bench.intent.names, seen.furthest, strict=True))}
+    stage = work.ground.layouts[seen.stage].name
+    outcome.furthest = {stage: dict(zip(names, seen.furthest, strict=True))}

@@ -10,7 +10,7 @@ import numpy as np
 
 from recipe.audit.layout import StageLayout
 from recipe.audit.reading import Book, OpenBlock, Shelf
-from recipe.audit.schedule import Contest, Ready, draw
+from recipe.audit.schedule import Contest, Ready, carry, draw
 from recipe.audit.state import Cursor, Malformed, State
 from recipe.maths.rounding import owed
 
@@ -21,6 +21,8 @@ class Ground:
 
     layouts: tuple[StageLayout, ...]
     books: tuple[Book, ...]
+    carried: int | None = None
+    """Stage inside which the recipe was amended with pools ahead of their share, or behind it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,6 +51,8 @@ class Replayed:
 class _Leg:
     """The schedule between two changes of shares."""
 
+    number: int
+    """Of the stage's legs."""
     contest: Contest
     excess: list[int]
     counted: int
@@ -67,12 +71,19 @@ class _Walk:
 
     ground: Ground
     stage: int
+    step: int
+    """Where a stretch of constant shares began, or ended."""
     leg: _Leg
     left: tuple[int, ...]
     shelves: list[Shelf]
     furthest: list[Fraction] = field(default_factory=list)
     outside: set[int] = field(default_factory=set)
     sequences: int = 0
+
+    @property
+    def layout(self) -> StageLayout:
+        """The stage."""
+        return self.ground.layouts[self.stage]
 
 
 def replay(
@@ -98,7 +109,7 @@ def replay(
     walk = _begin(ground, start, cache)
     states: list[State] = []
     for stop in stops:
-        if not _serve(walk, layout.sequences_between(start.step, stop) - walk.sequences):
+        if not _serve_to(walk, stop):
             return _cut_short(ground, start, stops, layout.whole_steps(start.step, walk.sequences), cache)
         states.append(_state(walk, start, stop))
     return _result(walk, states)
@@ -137,23 +148,56 @@ def ended_if_last(ground: Ground, at: State, cache: dict[tuple[str, Cursor], Ope
     return after if after.step == at.step else at
 
 
+def contest_of(layout: StageLayout, at: State, carried: int | None) -> Contest:
+    """The contest for the shares of the leg that a state stands in; ``carried`` as of :class:`Ground`.
+
+    Raises:
+        Malformed: pools left that had no share, or nobody stayed.
+    """
+    number = layout.leg_before(at.step)
+    contest = Contest(layout.legs[number].parts, layout.context, number > 0 or at.stage == carried)
+    stayed = contest.without(at.left)
+    if not stayed.drawn:
+        raise Malformed("snapshot.left", "pools that left others behind", list(at.left))
+    return stayed
+
+
 def _begin(ground: Ground, start: State, cache: dict[tuple[str, Cursor], OpenBlock]) -> _Walk:
     layout = ground.layouts[start.stage]
-    contest = Contest(layout.parts, layout.context)
-    for pool in start.left:
-        if not contest.parts[pool] or len(contest.drawn) == 1:
-            raise Malformed(
-                "snapshot.left", "pools that had a share and left others behind", list(start.left)
-            )
-        contest = contest.leave(pool)
+    contest = contest_of(layout, start, ground.carried)
     debts = [pool.debt for pool in start.pools]
     if sum(debts) or any(not contest.within_bound(debt) for debt in debts):
         raise Malformed("snapshot.pools.debt", "debts within the bound that sum to 0", debts)
     in_leg = owed(contest.parts, contest.whole, start.counted)
     before = [pool.counts["owed"] - here for pool, here in zip(start.pools, in_leg, strict=True)]
     shelves = [Shelf.at(book, pool, cache) for book, pool in zip(ground.books, start.pools, strict=True)]
-    leg = _Leg(contest, debts, start.counted, before)
-    return _Walk(ground, start.stage, leg, start.left, shelves, [Fraction(0)] * len(debts))
+    leg = _Leg(layout.leg_before(start.step), contest, debts, start.counted, before)
+    return _Walk(ground, start.stage, start.step, leg, start.left, shelves, [Fraction(0)] * len(debts))
+
+
+def _serve_to(walk: _Walk, stop: int) -> bool:
+    """Serve the steps up to one, leg by leg; False when the run ends before."""
+    layout = walk.layout
+    while walk.step < stop:
+        number = layout.leg_of(walk.step)
+        if number != walk.leg.number and not _change(walk, number):
+            return False
+        end = min([stop, *(leg.first_step for leg in layout.legs[number + 1 : number + 2])])
+        if not _serve(walk, layout.sequences_between(walk.step, end)):
+            return False
+        walk.step = end
+    return True
+
+
+def _change(walk: _Walk, number: int) -> bool:
+    """Other shares begin; False when only pools that left have one."""
+    leg, layout = walk.leg, walk.layout
+    contest = Contest(layout.legs[number].parts, layout.context).without(walk.left)
+    if not contest.drawn:
+        return False
+    excess = carry(leg.contest, contest, leg.excess, leg.counted)
+    walk.leg = _Leg(number, replace(contest, carried=any(excess)), excess, 0, leg.owed())
+    return True
 
 
 def _serve(walk: _Walk, wanted: int) -> bool:
@@ -188,9 +232,9 @@ def _ready(walk: _Walk) -> tuple[Ready, list[int | None]]:
     for pool, shelf in enumerate(walk.shelves):
         if walk.leg.contest.parts[pool] and shelf.is_ready(walk.stage):
             assert shelf.block is not None
-            left = shelf.block.counted[shelf.cursor.sequence :]
+            left = shelf.block.counted[shelf.place.sequence : shelf.stop]
             at[pool], stop[pool] = filled, filled + len(left)
-            begins[pool] = filled - shelf.cursor.sequence
+            begins[pool] = filled - shelf.place.sequence
             columns.append(left)
             filled += len(left)
     counted = np.concatenate(columns) if columns else np.empty(0, np.int64)
@@ -200,7 +244,7 @@ def _ready(walk: _Walk) -> tuple[Ready, list[int | None]]:
 def _leave(walk: _Walk, pool: int) -> None:
     """A pool is exhausted: the others go on by their proportions, from debts of zero."""
     leg = walk.leg
-    walk.leg = _Leg(leg.contest.leave(pool), [0] * len(leg.excess), 0, leg.owed())
+    walk.leg = _Leg(leg.number, leg.contest.leave(pool), [0] * len(leg.excess), 0, leg.owed())
     walk.left = (*walk.left, pool)
 
 
@@ -208,7 +252,7 @@ def _state(walk: _Walk, start: State, stop: int) -> State:
     """The state at a step boundary."""
     if stop == start.step:
         return start
-    layout = walk.ground.layouts[walk.stage]
+    layout = walk.layout
     positions = layout.positions_at(stop)
     pools = tuple(
         shelf.state(debt, tokens)

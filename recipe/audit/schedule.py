@@ -10,13 +10,15 @@ assignment problem", 1980.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.audit.state import Malformed
 from recipe.maths.kernels import kernel
+from recipe.maths.rounding import owed
 
 _LIMB = 31
 
@@ -27,6 +29,8 @@ class Contest:
 
     parts: tuple[int, ...]
     context: int
+    carried: bool = False
+    """Whether pools came into the leg ahead of their share or behind it, from the leg before."""
 
     @property
     def whole(self) -> int:
@@ -45,16 +49,26 @@ class Contest:
 
     @property
     def slack(self) -> int:
-        """(m - 1) contexts, in 1/whole tokens: m times the furthest a pool may be from its share."""
+        """(m - 1) contexts, in 1/whole tokens: m times the furthest a pool runs ahead of its share."""
         return (self.scale - 1) * self.whole * self.context
 
+    @property
+    def bound(self) -> int:
+        """The furthest a pool may be from its share, in 1/whole tokens: below one context, or below two."""
+        return 2 * self.whole * self.context - 1 if self.carried else self.slack // self.scale
+
     def leave(self, pool: int) -> Contest:
-        """The contest among the others."""
-        return Contest(tuple(0 if p == pool else part for p, part in enumerate(self.parts)), self.context)
+        """The contest among the others, who begin anew."""
+        parts = tuple(0 if p == pool else part for p, part in enumerate(self.parts))
+        return Contest(parts, self.context)
+
+    def without(self, pools: Sequence[int]) -> Contest:
+        """The same contest, where some pools left it before."""
+        return replace(self, parts=tuple(0 if p in pools else part for p, part in enumerate(self.parts)))
 
     def within_bound(self, excess: int) -> bool:
         """Whether a pool is as near to its share as the rule promises."""
-        return self.scale * abs(excess) <= self.slack
+        return abs(excess) <= self.bound
 
 
 def drawn_next(contest: Contest, excess: Sequence[int]) -> int:
@@ -76,6 +90,30 @@ def drawn_next(contest: Contest, excess: Sequence[int]) -> int:
         if best < 0 or (m * excess[pool] + slack) * contest.parts[best] < (m * excess[best] + slack) * part:
             best = pool
     return best
+
+
+def carry(before: Contest, after: Contest, excess: Sequence[int], counted: int) -> list[int]:
+    """What pools are ahead or behind when other shares begin, in 1/after.whole tokens.
+
+    Whole tokens go on: those served less those owed by the old shares. All begin anew where a pool that
+    had a share has none any more.
+
+    Raises:
+        Malformed: what a pool served in the old leg would be no whole number of tokens.
+
+    >>> carry(Contest((1, 2), 10), Contest((1, 1), 10), [-10, 10], 10)
+    [-6, 6]
+    """
+    if set(before.drawn) - set(after.drawn):
+        return [0] * len(excess)
+    ahead = []
+    due = owed(before.parts, before.whole, counted)
+    for over, part, tokens in zip(excess, before.parts, due, strict=True):
+        served, rest = divmod(over + part * counted, before.whole)
+        if rest:
+            raise Malformed("snapshot.pools.debt", f"debts after {counted} tokens", list(excess))
+        ahead.append(after.whole * (served - tokens))
+    return ahead
 
 
 class Ready(NamedTuple):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from recipe.audit.account import Plain
 from recipe.audit.chain import Entry
+from recipe.audit.state import PoolState
+from recipe.audit.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +19,8 @@ class Stop:
     step: int
     planned: tuple[int, int] = (0, 0)
     """Of a chunk row: planned from, planned to."""
-    reached: Entry | None = None
-    """Of a rewind row: the row with the furthest snapshot that it discards."""
+    reached: Mapping[str, PoolState] | None = None
+    """Of a rewind row: the furthest state that it discards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +31,12 @@ class Segment:
     stops: tuple[Stop, ...]
     stage: int
     positions: int
-    holdings: Mapping[str, Plain]
-    """The pools that were read."""
+    terms: Terms
+    """What the steps were served under."""
+    drawn: frozenset[str]
+    """Pools that they were served from."""
+
+    @property
+    def holdings(self) -> Mapping[str, Plain]:
+        """The pools as rows state them."""
+        return self.terms.holdings

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 SNAPSHOT_FORMAT = 1
 COUNTS = (
     "owed", "spent", "body", "overlap", "special", "padding", "labels", "sequences", "documents", "distinct",
 )  # fmt: skip
 """Cumulative whole numbers of every pool."""
-_WHOLE = ("step", "stage", "positions", "stage_positions", "sequences", "chunk", "counted")
-_LARGEST = 1 << 62
+WHOLE = ("step", "stage", "positions", "stage_positions", "sequences", "chunk", "counted")
+"""Whole numbers of a state."""
+LARGEST = 1 << 62
+"""No count is larger."""
 
 
 class Malformed(Exception):  # noqa: N818 - caught inside the audit, becomes a finding
@@ -26,6 +28,23 @@ class Malformed(Exception):  # noqa: N818 - caught inside the audit, becomes a f
         self.observed = observed
 
 
+class Cut(NamedTuple):
+    """A stage under whose rule a block was open, and the sequences it served of it."""
+
+    stage: int
+    served: int
+    withdrawn: int = 0
+    """Withdrawals in force when the block was planned under it."""
+    stop: int | None = None
+    """Where a returned range ended; None: all that was left went on."""
+
+    def to_plain(self) -> list[int | None]:
+        """As a snapshot holds it: what is 0 or none at the end is left out."""
+        if self.stop is not None:
+            return [self.stage, self.served, self.withdrawn, self.stop]
+        return [self.stage, self.served, *([self.withdrawn] if self.withdrawn else [])]
+
+
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """A pool's place in its reading; ``stage`` is -1 while nothing of the block was served."""
@@ -34,7 +53,26 @@ class Cursor:
     block: int = 0
     stage: int = -1
     sequence: int = 0
-    cuts: tuple[tuple[int, int], ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    stop: int | None = None
+    """Where a returned range ends; None: the block is read to its end."""
+    withdrawn: int = 0
+    """Withdrawals in force when the block was planned."""
+    prefix: tuple[int, int] | None = None
+    """Units of the epoch and of its extents, where the pool has grown since it began."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """As a snapshot holds it."""
+        plain: dict[str, Any] = {"cursor": [self.epoch, self.block, self.stage, self.sequence]}
+        if self.stop is not None:
+            plain["stop"] = self.stop
+        if self.withdrawn:
+            plain["withdrawn"] = self.withdrawn
+        if self.prefix is not None:
+            plain["prefix"] = list(self.prefix)
+        if self.cuts:
+            plain["cuts"] = [cut.to_plain() for cut in self.cuts]
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +83,21 @@ class PoolState:
     debt: int = 0
     counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     dropped: Mapping[str, int] = field(default_factory=dict)
+    held: tuple[Cursor, ...] = ()
+    """Ranges that a skip gave back, to be read before the reading ends."""
+
+    @property
+    def ahead(self) -> int:
+        """Spent less owed."""
+        return self.counts["spent"] - self.counts["owed"]
 
     def to_plain(self) -> dict[str, Any]:
         """As a snapshot holds it."""
-        at = self.cursor
-        plain: dict[str, Any] = {"cursor": [at.epoch, at.block, at.stage, at.sequence], "debt": self.debt}
-        if at.cuts:
-            plain["cuts"] = [list(cut) for cut in at.cuts]
-        plain.update({name: self.counts[name] for name in COUNTS})
+        plain = {**self.cursor.to_plain(), "debt": self.debt, **{name: self.counts[name] for name in COUNTS}}
         if self.dropped:
             plain["dropped"] = dict(sorted(self.dropped.items()))
+        if self.held:
+            plain["held"] = [place.to_plain() for place in self.held]
         return plain
 
 
@@ -77,7 +120,7 @@ class State:
         """The plain form that rows and manifests hold."""
         return {
             "format": SNAPSHOT_FORMAT,
-            **{name: getattr(self, name) for name in _WHOLE},
+            **{name: getattr(self, name) for name in WHOLE},
             "left": list(self.left),
             "ended": self.ended,
             "pools": [pool.to_plain() for pool in self.pools],
@@ -100,9 +143,9 @@ def read_state(plain: object, num_pools: int, num_stages: int) -> State:
     fields = mapping(plain, "snapshot")
     if fields.get("format") != SNAPSHOT_FORMAT:
         raise Malformed("snapshot.format", str(SNAPSHOT_FORMAT), fields.get("format"))
-    values = {name: whole(fields.get(name), f"snapshot.{name}") for name in _WHOLE}
-    if values["stage"] > num_stages:
-        raise Malformed("snapshot.stage", f"0..{num_stages}", values["stage"])
+    values = {name: whole(fields.get(name), f"snapshot.{name}") for name in WHOLE}
+    if values["stage"] >= num_stages:
+        raise Malformed("snapshot.stage", f"0..{num_stages - 1}", values["stage"])
     left = [whole(pool, "snapshot.left") for pool in sequence(fields.get("left"), "snapshot.left")]
     if len(set(left)) != len(left) or any(pool >= num_pools for pool in left):
         raise Malformed("snapshot.left", f"different pools of 0..{num_pools - 1}", left)
@@ -117,31 +160,56 @@ def read_state(plain: object, num_pools: int, num_stages: int) -> State:
 
 def _read_pool(plain: object, where: str, num_stages: int) -> PoolState:
     fields = mapping(plain, where)
+    counts = {name: whole(fields.get(name), f"{where}.{name}") for name in COUNTS if name != "owed"}
+    counts["owed"] = signed(fields.get("owed"), f"{where}.owed")
+    dropped = mapping(fields.get("dropped", {}), f"{where}.dropped")
+    held = sequence(fields.get("held", []), f"{where}.held")
+    return PoolState(
+        _read_cursor(fields, where, num_stages),
+        signed(fields.get("debt"), f"{where}.debt"),
+        counts,
+        {reason: whole(tokens, f"{where}.dropped.{reason}") for reason, tokens in dropped.items()},
+        tuple(_read_cursor(mapping(place, f"{where}.held"), f"{where}.held", num_stages) for place in held),
+    )
+
+
+def _read_cursor(fields: Mapping[str, Any], where: str, num_stages: int) -> Cursor:
     place = sequence(fields.get("cursor"), f"{where}.cursor")
     if len(place) != 4 or not all(type(n) is int for n in place):
         raise Malformed(f"{where}.cursor", "epoch, block, stage and sequence", place)
     epoch, block, stage, at = place
-    if min(epoch, block, at) < 0 or max(place) > _LARGEST or not -1 <= stage < num_stages:
+    if min(epoch, block, at) < 0 or max(place) > LARGEST or not -1 <= stage < num_stages:
         raise Malformed(f"{where}.cursor", f"whole numbers >= 0, a stage of -1..{num_stages - 1}", place)
     cuts = tuple(
         _read_cut(cut, f"{where}.cuts", num_stages) for cut in sequence(fields.get("cuts", []), where)
     )
-    counts = {name: whole(fields.get(name), f"{where}.{name}") for name in COUNTS if name != "owed"}
-    counts["owed"] = signed(fields.get("owed"), f"{where}.owed")
-    dropped = mapping(fields.get("dropped", {}), f"{where}.dropped")
-    return PoolState(
-        Cursor(epoch, block, stage, at, cuts),
-        signed(fields.get("debt"), f"{where}.debt"),
-        counts,
-        {reason: whole(tokens, f"{where}.dropped.{reason}") for reason, tokens in dropped.items()},
+    stop = fields.get("stop")
+    return Cursor(
+        epoch,
+        block,
+        stage,
+        at,
+        cuts,
+        None if stop is None else whole(stop, f"{where}.stop"),
+        whole(fields.get("withdrawn", 0), f"{where}.withdrawn"),
+        _read_prefix(fields.get("prefix"), f"{where}.prefix"),
     )
 
 
-def _read_cut(plain: object, where: str, num_stages: int) -> tuple[int, int]:
+def _read_prefix(plain: object, where: str) -> tuple[int, int] | None:
+    if plain is None:
+        return None
+    units = [whole(number, where) for number in sequence(plain, where)]
+    if len(units) != 2 or not min(units):
+        raise Malformed(where, "units of the epoch and of its extents", units)
+    return units[0], units[1]
+
+
+def _read_cut(plain: object, where: str, num_stages: int) -> Cut:
     cut = sequence(plain, where)
-    if len(cut) != 2 or not all(type(n) is int and n >= 0 for n in cut) or cut[0] >= num_stages:
-        raise Malformed(where, "pairs of a stage and the sequences it served", cut)
-    return cut[0], cut[1]
+    if not 2 <= len(cut) <= 4 or not all(type(n) is int and n >= 0 for n in cut) or cut[0] >= num_stages:
+        raise Malformed(where, "a stage, the sequences it served, withdrawals, and a stop", cut)
+    return Cut(*cut)
 
 
 def mapping(value: object, where: str) -> Mapping[str, Any]:
@@ -167,6 +235,6 @@ def signed(value: object, where: str) -> int:
 
 def whole(value: object, where: str) -> int:
     """The value, if it is a whole number from 0 on that 64 bits hold."""
-    if not 0 <= signed(value, where) <= _LARGEST:
+    if not 0 <= signed(value, where) <= LARGEST:
         raise Malformed(where, "a whole number >= 0", value)
     return signed(value, where)

@@ -21,9 +21,8 @@ def pools_that_left(course: Course) -> dict[str, int]:
     """Pools that ran dry and left: ``{"stage S: pool P": the step of the row that first says so}``."""
     left: dict[str, int] = {}
     for mark in course.lineage.marks:
-        state = course.lineage.snapshot(mark.entry)
-        for pool in state.left if state is not None else ():
-            stage, name = course.intent.layouts[mark.stage].name, course.intent.names[pool]
+        for pool in mark.left:
+            stage, name = mark.terms.intent.layouts[mark.stage].name, mark.names[pool]
             left.setdefault(f"stage {stage}: pool {name}", mark.step)
     return left
 
@@ -33,9 +32,7 @@ def largest_drifts(course: Course) -> dict[str, dict[str, int]]:
     table: dict[str, dict[str, int]] = {}
     for mark in course.lineage.marks:
         if mark.drift:
-            stage = table.setdefault(
-                course.intent.layouts[mark.stage].name, dict.fromkeys(course.intent.names, 0)
-            )
-            for name, tokens in zip(course.intent.names, mark.drift, strict=True):
-                stage[name] = max(stage[name], tokens, key=abs)
+            stage = table.setdefault(mark.terms.intent.layouts[mark.stage].name, {})
+            for name, tokens in zip(mark.names, mark.drift, strict=True):
+                stage[name] = max(stage.get(name, 0), tokens, key=abs)
     return table

@@ -14,7 +14,7 @@ from recipe.audit.intent import Intent
 from recipe.audit.layout import lay_out
 from recipe.audit.reading import Shelf, block_tokens, books_of, open_block
 from recipe.audit.replay import Ground, ended_if_last, replay
-from recipe.audit.state import Cursor, Malformed, PoolState, State
+from recipe.audit.state import Cursor, Cut, Malformed, PoolState, State
 from recipe.config import recipe_from_plain
 from recipe.mixing.stream import Stream
 from recipe.pools import open_pool
@@ -123,7 +123,7 @@ def test_a_block_cut_by_a_stage_change_adds_up(world):
     assert shelf.open_next(0)
     shelf.serve(5)
     assert shelf.open_next(1)
-    assert shelf.cursor == Cursor(0, 0, 1, 0, ((0, 5),))
+    assert shelf.cursor == Cursor(0, 0, 1, 0, (Cut(0, 5),))
     assert shelf.block is not None
     shelf.serve(shelf.block.num_sequences)
     assert (shelf.finished, shelf.unequal, shelf.cursor) == (1, [], Cursor(0, 1))

@@ -1,0 +1,131 @@
+"""The states that steps go on from where the course of a run turns, and what a turn must leave alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from recipe.audit.intent import Intent
+from recipe.audit.layout import StageLayout
+from recipe.audit.schedule import Contest, carry
+from recipe.audit.state import Cursor, PoolState, State
+
+Difference = tuple[str, Any, Any]
+"""Key, what it must be, what it is."""
+_FOREVER = ("seed", "count", "labels", "tokenizer", "start", "simulate_budget")
+"""Keys of a recipe that hold from a run's first step to its last."""
+_OF_A_POOL = ("block_units", "eos", "bos", "renamed_from")
+"""Keys that fix what a pool's blocks are."""
+
+
+def amended(at: State, old: Intent, new: Intent) -> State:
+    """The state from which the steps go on under another recipe: what was given stays given.
+
+    Raises:
+        Malformed: a debt in ``at`` is none of its leg.
+        ValueError: the recipes have not the same stages up to here.
+    """
+    known = dict(zip(old.names, at.pools, strict=True))
+    pools = [known.get(name, PoolState()) for name in new.names]
+    layout = new.layouts[at.stage]
+    debts = _carried(at, old, new) if _is_inside(at.step, old.layouts[at.stage], layout) else [0] * len(pools)
+    return replace(
+        at,
+        chunk=layout.closed_by(at.step) if at.step > layout.first_step else 0,
+        counted=0,
+        left=(),
+        ended=False,
+        pools=tuple(replace(pool, debt=debt) for pool, debt in zip(pools, debts, strict=True)),
+    )
+
+
+def _is_inside(step: int, *layouts: StageLayout) -> bool:
+    return 0 < step < min(layout.stop_step for layout in layouts)
+
+
+def _carried(at: State, old: Intent, new: Intent) -> list[int]:
+    """Debts as the new shares count them, those of pools that the old recipe did not have at zero."""
+    before = old.contest(at)
+    layout = new.layouts[at.stage]
+    after = Contest(layout.legs[layout.leg_before(at.step)].parts, layout.context)
+    parts = dict(zip(old.names, before.parts, strict=True))
+    debts = {name: pool.debt for name, pool in zip(old.names, at.pools, strict=True)}
+    known = Contest(tuple(parts.get(name, 0) for name in new.names), layout.context)
+    return carry(known, after, [debts.get(name, 0) for name in new.names], at.counted)
+
+
+def at_the_beginning(at: State, pools: set[int]) -> State:
+    """The state with some pools at the beginning of their reading."""
+    return replace(
+        at,
+        pools=tuple(
+            replace(pool, cursor=Cursor()) if index in pools else pool for index, pool in enumerate(at.pools)
+        ),
+    )
+
+
+def behind(old: Intent, new: Intent, at: State) -> list[Difference]:
+    """What a recipe has otherwise than the one before it that lies behind a state, or never changes."""
+    found = [*_of_the_run(old, new)]
+    stages = list(old.recipe.stages)[: at.stage + 1]
+    if (ahead := list(new.recipe.stages)[: len(stages)]) != stages:
+        return [*found, ("stages", stages, ahead)]
+    if not found:
+        found += _of_stages(old, new, at)
+    return found
+
+
+def _of_the_run(old: Intent, new: Intent) -> Iterator[Difference]:
+    for key in _FOREVER:
+        yield from _unlike(key, getattr(old.recipe, key), getattr(new.recipe, key))
+    kept = [name for name in new.names if name in old.names]
+    yield from _unlike("pools", list(old.names), kept)
+    for name in kept:
+        for key in _OF_A_POOL:
+            one, other = (getattr(intent.recipe.pools[name], key) for intent in (old, new))
+            yield from _unlike(f"pools.{name}.{key}", one, other)
+
+
+def _of_stages(old: Intent, new: Intent, at: State) -> Iterator[Difference]:
+    """Rules, batches and accounting of the stages up to a state; shares and ends of those that are over."""
+    for index, (was, becomes) in enumerate(zip(old.layouts, new.layouts, strict=False)):
+        where = f"stages.{was.name}"
+        if index > at.stage:
+            return
+        for name in old.names:
+            one, other = (intent.recipe.rule(was.name, name) for intent in (old, new))
+            yield from _unlike(f"{where}: rule of {name}", one, other)
+        yield from _unlike(f"{where}.chunk", was.chunk, becomes.chunk)
+        last = min(at.step, was.stop_step)
+        if becomes.stop_step < last:
+            yield f"{where}: its last step", f"at least {last}", becomes.stop_step
+            continue
+        yield from _unlike(f"{where}: batches", _batches(was, last), _batches(becomes, last))
+        if last == was.stop_step:
+            yield from _unlike(f"{where}: its last step", last, becomes.stop_step)
+            yield from _unlike(f"{where}: shares", _shares(old, index), _shares(new, index))
+
+
+def _batches(layout: StageLayout, stop: int) -> list[list[int]]:
+    """First step, steps, first position and size of the batches before a step."""
+    return [
+        [p.first_step, min(p.num_steps, stop - p.first_step), p.first_position, p.batch]
+        for p in layout.plateaus
+        if p.first_step < stop
+    ]
+
+
+def _shares(intent: Intent, stage: int) -> list[Any]:
+    """The legs of a stage: where each begins, and the shares that are not zero."""
+    legs = intent.layouts[stage].legs
+    return [(leg.begin, _nonzero(intent.names, leg.parts)) for leg in legs]
+
+
+def _nonzero(names: tuple[str, ...], parts: tuple[int, ...]) -> Mapping[str, int]:
+    return {name: part for name, part in zip(names, parts, strict=True) if part}
+
+
+def _unlike(key: str, one: Any, other: Any) -> Iterator[Difference]:
+    if one != other:
+        yield key, one, other
