@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,13 +24,19 @@ def pool_folders(recipe: Recipe) -> dict[str, str]:
     or one that two pools would share, is replaced by the pool's name.
     """
     wanted = {name: _below(pool.path) for name, pool in recipe.pools.items()}
-    folders: dict[str, str] = {}
-    for number, (name, folder) in enumerate(wanted.items()):
-        shared = [other for other in wanted.values() if other is not None and _overlap(other, folder)]
-        if folder is None or len(shared) > 1:
-            folder = name if is_plain_name(name) else f"pool-{number}"
-        folders[name] = folder
-    return folders
+    folders = {
+        name: name if folder is None or _is_shared(folder, wanted.values()) else folder
+        for name, folder in wanted.items()
+    }
+    apart = not any(_is_shared(folder, folders.values()) for folder in folders.values())
+    return folders if apart else {name: name for name in folders}
+
+
+def _is_shared(folder: str, wanted: Iterable[str | None]) -> bool:
+    """Whether another pool wants the same folder, or one of the two lies in the other."""
+    parts = folder.split("/")
+    others = [other.split("/") for other in wanted if other is not None]
+    return sum(parts[: len(other)] == other[: len(parts)] for other in others) > 1
 
 
 def _below(path: str | None) -> str | None:
@@ -40,12 +46,6 @@ def _below(path: str | None) -> str | None:
     parts = pure.parts[-1:] if pure.is_absolute() else pure.parts
     plain = bool(parts) and all(is_plain_name(part) and "\\" not in part for part in parts)
     return "/".join(parts) if plain else None
-
-
-def _overlap(one: str, other: str | None) -> bool:
-    """Whether one folder is the other, or lies in it."""
-    a, b = one.split("/"), (other or "").split("/")
-    return other is not None and (a == b[: len(a)] or b == a[: len(b)])
 
 
 def data_list(recipe: Recipe, pools: Mapping[str, Pool]) -> Plain:

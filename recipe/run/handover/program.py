@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
 
-import recipe
+from recipe import errors
 from recipe.config.sources import shipped_conf
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain
@@ -30,7 +30,7 @@ _LEFT_OUT = ("__pycache__",)
 
 def package_files() -> dict[str, bytes]:
     """The files of the package as it runs here, by name in a wheel; configs are inside as installed."""
-    package = Path(recipe.__file__).parent
+    package = Path(errors.__file__).parent
     conf = shipped_conf()
     files = {f"recipe/{name}": data for name, data in _tree(package).items()}
     return {**files, **{f"recipe/conf/{name}": data for name, data in _tree(conf).items()}}
