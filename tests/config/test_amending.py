@@ -4,7 +4,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.config import (
@@ -465,3 +465,60 @@ def test_a_group_gets_what_is_asked_for_pro_rata_and_one_pool_the_difference(wei
     assert after["c"] == before["c"]
     assert after["a"] * before["b"] == after["b"] * before["a"]
     assert recipe_from_plain(recipe_to_plain(new), source="stored") == new
+
+
+OVERRIDES = st.one_of(
+    st.builds(
+        "{}stages.{}.{}.{}={}".format,
+        st.sampled_from(["", "+"]),
+        st.sampled_from(["base", "mid", "long", "nope"]),
+        st.sampled_from(["quotas", "weights", "quotas_tokens"]),
+        st.sampled_from(["english", "code_all", "code", "maths", "new", "nobody"]),
+        st.sampled_from(["0%", "5%", "20%", "61.6%", "rest", "5", "1/3", "x", "{a: 1}", "null", "{}"]),
+    ),
+    st.builds(
+        "stages.{}.{}={}".format,
+        st.sampled_from(["base", "mid", "extra"]),
+        st.sampled_from(["tokens", "until", "context", "batch", "quotas", "quota_ramp", "like"]),
+        st.sampled_from(["1T", "8192", "{sequences: 1}", "{}", "[1]", "x", "null"]),
+    ),
+    st.sampled_from(
+        [
+            "~stages.mid",
+            "~stages",
+            "+stages.extra={like: mid, tokens: 1T}",
+            "stages={mid: {quotas: {maths: 5%}}}",
+            "stages=5",
+            "pools=5",
+            "groups=5",
+            "~groups",
+            "+pools.new={path: x}",
+            "~pools.new",
+            "groups.code_all=[code]",
+            "groups.code_all.within=natural",
+            "+groups.two=[maths, new]",
+            "curriculum=[long, mid, base]",
+            "+stages.mid.quota_ramp={over: 1B, steps: 4}",
+            "+trainer.a=1",
+            "=x",
+        ]
+    ),
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(OVERRIDES, min_size=1, max_size=4),
+    st.sampled_from([None, "base", "mid", "long"]),
+    st.sampled_from([None, "english", "maths", "new", "code_all"]),
+)
+def test_whatever_is_asked_for_is_done_exactly_or_refused(overrides, stage, from_pool):
+    try:
+        new = amended(PLAN, overrides, stage=stage, from_pool=from_pool)
+    except RecipeError as error:
+        assert len(set(map(str, error.problems))) == len(error.problems)
+        return
+    assert list(new.pools)[: len(PLAN.pools)] == list(PLAN.pools)
+    assert recipe_from_plain(recipe_to_plain(new), source="stored") == new
+    for name in list(PLAN.stages)[: list(PLAN.stages).index(stage or "base")]:
+        assert new.stages[name].tokens == PLAN.stages[name].tokens
