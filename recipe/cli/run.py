@@ -21,8 +21,9 @@ from recipe.mixing.plan import Plan
 from recipe.report.figures import amount, byte_size
 from recipe.report.spent import spent_tables, spent_to_plain
 from recipe.run.files import SEQUENCES
-from recipe.run.folder import check_name
+from recipe.run.folder import RunFolder, check_name, read_version
 from recipe.run.ledger import read_tail, surviving
+from recipe.run.opening import find_place
 from recipe.run.run import Run
 from recipe.run.start import resume_or_start
 
@@ -80,6 +81,8 @@ def execute(args: argparse.Namespace) -> int:
 def _jobs(args: argparse.Namespace) -> list[Job]:
     """Every run that is asked for; all recipes are loaded before the first run starts."""
     source, overrides = split_words(args.words)
+    if RunFolder(Path(source)).is_run:
+        return [_going_on(RunFolder(Path(source)), overrides, args)]
     sweep = expand_sweep(overrides) if args.multirun else [overrides]
     jobs = []
     for words, label in zip(sweep, sweep_labels(sweep), strict=True):
@@ -92,6 +95,23 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
     folders = [job.folder for job in jobs]
     assert len(set(folders)) == len(folders), f"two runs of a sweep in one folder: {folders}"
     return jobs
+
+
+def _going_on(folder: RunFolder, overrides: list[str], args: argparse.Namespace) -> Job:
+    """A run that is there already, given by its folder: a branch, or one that was amended."""
+    if overrides or args.multirun or args.name is not None:
+        raise RecipeError.single(
+            str(folder.path),
+            "KEY=VALUE",
+            given=" ".join(
+                [*overrides, *(["-m"] * args.multirun), *([f"--name {args.name}"] * bool(args.name))]
+            ),
+            expected="the folder of a run, alone: it goes on as its record says",
+            fix="change it from a checkpoint on with `recipe amend`, or go another way with `recipe branch`",
+        )
+    place = find_place(folder)
+    recipe = read_version(folder, place.state.version, place.version_hash).declared
+    return Job(source=str(folder.path), overrides=(), recipe=recipe, folder=folder.path)
 
 
 def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
@@ -221,13 +241,14 @@ def _closing_words(run: Run, job: Job, first: int) -> str:
     seed = job.recipe.seed + 1
     others = [word for word in job.overrides if not word.startswith("seed=")]
     words = shlex.join([job.source, *others, f"seed={seed}", "--name", f"{job.folder.name}-{seed}"])
+    is_stored = RunFolder(Path(job.source)).is_run
     plan = shlex.join([job.source, *job.overrides, "--exact"])
     again = "" if first == 0 else f" (this time from step {first:,})"
     commands = (
         (f"recipe audit {folder}", "recompute every number above, with code of its own"),
         (f"recipe status {folder}", "where the run stands"),
-        (f"recipe plan {plan}", "the same numbers before the first step"),
-        (f"recipe run {words}", "another seed, in its own folder"),
+        *([] if is_stored else [(f"recipe plan {plan}", "the same numbers before the first step")]),
+        *([] if is_stored else [(f"recipe run {words}", "another seed, in its own folder")]),
         ("recipe new --help", "a recipe for pools of your own"),
     )
     width = max(len(command) for command, _ in commands)

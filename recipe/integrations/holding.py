@@ -23,6 +23,8 @@ from recipe.run.files import (
     read_lines,
     stated_link,
 )
+from recipe.run.folder import RunFolder
+from recipe.run.ledger import row_at
 
 HASHED_BYTES = 8 << 30
 """So many bytes are hashed in any case, seconds of work; of more, the newest files."""
@@ -69,7 +71,9 @@ class Holding:
 
 
 def inspect(run: Path, step: int, *, hash_all: bool = False) -> Holding:
-    """Compare the files of steps ``0..step - 1`` with the record: all sizes, and contents from the newest on.
+    """Compare the files of the steps consumed with the record: all sizes, and contents from the newest on.
+
+    A branch has files from the step on at which it begins; those before it are its parent's.
 
     Args:
         run: the run's folder.
@@ -80,7 +84,7 @@ def inspect(run: Path, step: int, *, hash_all: bool = False) -> Holding:
     lines, stated = _on_record(run, step)
     is_lost = not lines and stated != START
     hashed = _to_hash(lines, hash_all=hash_all)
-    good, gaps, reached = [], [], 0
+    good, gaps, reached = [], [], row_at(RunFolder(run).ledger, 0).end_step
     for line in lines:
         content = line.content
         gaps += _hole(reached, content.first)

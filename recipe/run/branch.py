@@ -46,6 +46,8 @@ class Branch:
     """The parent's manifest, byte for byte."""
     control: Control
     outlook: Outlook
+    trunk: Outlook | None
+    """The parent from the same step on, where its pools are still what it read."""
     notes: tuple[str, ...]
     """What should be known before it is created."""
 
@@ -62,7 +64,8 @@ class Branch:
             "parent": self.birth.parent,
             **self.control.to_plain(),
             "notes": list(self.notes),
-            "outlook": self.outlook.to_plain(),
+            "before": None if self.trunk is None else self.trunk.to_plain(),
+            "after": self.outlook.to_plain(),
         }
 
 
@@ -111,7 +114,9 @@ def plan_branches(
     Raises:
         RecipeError: as :func:`branch_run`.
     """
-    folder = origin.folder.path.absolute().parent if root is None else root
+    own = origin.folder.path
+    own = own if own.name not in ("", "..") else own.resolve()
+    folder = own.parent if root is None else root
     branches, problems = [], []
     yields: YieldCache = {}
     for wish in wishes:
@@ -174,6 +179,8 @@ def _plan(origin: Origin, wish: Wish, pools_root: Path | None, yields: YieldCach
         base = beginning(at, (old, recipe), pools, fresh, withdrawn)
         base = uncounted(base) if retokenised else base
         ahead = outlook(recipe, pools, base, yields)
+        mine = {name: pools[name] for name in old.pools if name not in others}
+        trunk = outlook(old, mine, at, yields) if len(mine) == len(old.pools) else None
         if ahead.problems:
             raise RecipeError(wish.name, list(ahead.problems))
     finally:
@@ -191,6 +198,7 @@ def _plan(origin: Origin, wish: Wish, pools_root: Path | None, yields: YieldCach
         withdrawn=withdrawn,
         base=base,
         outlook=ahead,
+        trunk=trunk,
     )
 
 
@@ -222,6 +230,7 @@ def _described(origin: Origin, planned: Planned, path: Path, approved_by: str | 
         parent_copy=origin.data,
         control=control,
         outlook=planned.outlook,
+        trunk=planned.trunk,
         notes=tuple(notes(origin, planned)),
     )
 

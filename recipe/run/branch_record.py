@@ -36,6 +36,7 @@ class Planned:
     """Pools of other documents than those that the parent withdrew from."""
     base: Snapshot
     outlook: Outlook
+    trunk: Outlook | None
 
 
 def control_of(origin: Origin, planned: Planned) -> Control:

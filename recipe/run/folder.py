@@ -64,9 +64,14 @@ class RunFolder:
         """A recipe version."""
         return self.path / "recipes" / f"{version:04d}.yaml"
 
+    @property
+    def is_run(self) -> bool:
+        """Whether this looks like a run."""
+        return self.identity.is_file() and self.ledger.is_file()
+
     def check(self) -> None:
         """Raise RecipeError unless this looks like a run."""
-        if not self.identity.is_file() or not self.ledger.is_file():
+        if not self.is_run:
             raise RecipeError.single(
                 f"{self.path}: no run",
                 str(self.path),

@@ -52,7 +52,7 @@ def open_run(
 
     Args:
         path: the run's folder.
-        step: steps consumed; a checkpoint was written there (0 always counts as one).
+        step: steps consumed; a checkpoint was written there (the run's beginning always counts as one).
         state: what ``run.state(step)`` gave and the trainer saved; its step needs no checkpoint.
         accept_data_change: go on although pools are not those of the run; each one that changed is
             read from its beginning. Needs a checkpoint, not a state.
@@ -77,6 +77,9 @@ def find_place(folder: RunFolder, step: int | None = None, state: bytes | None =
     """
     check_chain(folder.ledger)
     check_nothing_lost(folder)
+    created = row_at(folder.ledger, 0)
+    if step is not None and 0 <= step < created.end_step:
+        raise _before_branch(folder, created)
     head = read_head(folder.ledger, step if state is None else None)
     if state is not None:
         return _place_of_state(folder, State.from_bytes(state), step)
@@ -86,9 +89,10 @@ def find_place(folder: RunFolder, step: int | None = None, state: bytes | None =
         manifest = read_manifest(path, row.data["manifest_hash"])
         place = State.from_manifest(manifest, str(path))
         return Place(state=place, version_hash=manifest["recipe"]["hash"], from_state=False)
-    if step:
+    beginning = _start(folder)
+    if step is not None and step != beginning.state.snapshot.step:
         raise _no_checkpoint(folder, head, step)
-    return _start(folder)
+    return beginning
 
 
 def _start(folder: RunFolder) -> Place:
@@ -213,14 +217,7 @@ def _stream_before(folder: RunFolder, state: State, pools: Mapping[str, Pool]) -
     row = row_at(folder.ledger, state.turn.offset)
     before = turn_before(folder.ledger, row)
     if before is None:
-        parent = row.data["parent"]
-        raise RecipeError.single(
-            f"{folder.path}: a step before the branch",
-            f"steps before {state.turn.step}",
-            given="a branch, which begins where it left its parent",
-            expected=f"a step from {state.turn.step} on",
-            fix=f"open the parent, {parent['run']} ({parent['path']}), for what came before",
-        )
+        raise _before_branch(folder, row)
     version = read_version(folder, int(before.data["recipe"]), before.data["recipe_hash"])
     holdings = dict(state.holdings)
     for name, marks in row.data.get("pools", {}).items() if row.kind == "data" else ():
@@ -239,6 +236,18 @@ def _stream_before(folder: RunFolder, state: State, pools: Mapping[str, Pool]) -
         snapshot=snapshot_of(before),
     )
     return _earlier_stream(folder, earlier, pools, row.end_step)
+
+
+def _before_branch(folder: RunFolder, created: Row) -> RecipeError:
+    """The error that a branch has no steps before the one it began at."""
+    parent = created.data["parent"]
+    return RecipeError.single(
+        f"{folder.path}: a step before the branch",
+        f"steps before {created.end_step}",
+        given="a branch, which begins where it left its parent",
+        expected=f"a step from {created.end_step} on",
+        fix=f"open the parent, {parent['run']} ({parent['path']}), for what came before",
+    )
 
 
 def _earlier_stream(folder: RunFolder, state: State, pools: Mapping[str, Pool], stop: int) -> RunStream:
@@ -281,7 +290,7 @@ def other_recipe(folder: RunFolder, old: Recipe, new: Recipe) -> RecipeError:
 def _no_checkpoint(folder: RunFolder, head: Head, step: int) -> RecipeError:
     rows = (row for row in rows_backwards(folder.ledger, head.tail.end) if row.kind == "checkpoint")
     last: list[Row] = list(islice(rows, 8))
-    steps = ", ".join(str(row.end_step) for row in reversed(last)) or "none but 0"
+    steps = ", ".join(str(row.end_step) for row in reversed(last)) or "none but where it began"
     return RecipeError.single(
         f"{folder.path}: no checkpoint at step {step}",
         "step",

@@ -321,3 +321,18 @@ def test_a_pool_may_be_added_in_a_branch(trunk: Path, tmp_path: Path):
     parent = next(read_rows(path / "ledger.jsonl")).data["parent"]
     assert parent["controlled"]
     assert any(line.startswith("pools.d.path") for line in parent["differs"])
+
+
+def test_a_branch_begins_at_its_base_and_has_no_step_before(trunk: Path):
+    (path,) = branch_run(f"{trunk}@2", Wish(name="A"))
+    with recipe.open_run(path) as run:
+        run.checkpoint(12)
+    with recipe.open_run(path, step=9) as run:
+        assert run.step == 9
+        with pytest.raises(RecipeError, match="before the branch"):
+            run.stream().batch(8)
+        run.checkpoint(10)
+    with pytest.raises(RecipeError, match="a step before the branch"):
+        recipe.open_run(path, step=0)
+    with recipe.open_run(path) as run:
+        assert run.step == 10
