@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.text import Text
 
 from recipe.cli.options import add_json
-from recipe.cli.output import confirm, print_json, print_tables
+from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.errors import Problem, RecipeError
 from recipe.report.comparison import comparison_tables, warning_lines
 from recipe.run.canonical import Plain
@@ -21,7 +21,7 @@ from recipe.run.history import History
 from recipe.run.margins import FIX
 from recipe.run.measured import LOWER_WORDS, Direction
 
-DONE, VIOLATED = 0, 1
+DONE, VIOLATED, NOT_AGREED = 0, 1, 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,13 +84,16 @@ def execute(args: argparse.Namespace) -> int:
     )
     histories = read_histories(args.runs)
     if args.open_final:
-        return _answer(_opened(args, histories, question), None, args)
+        opened = _opened(args, histories, question)
+        return NOT_AGREED if opened is None else _answer(opened, None, args)
     comparison = compared(histories, question)
-    decision = None if args.decide is None else _decided(args, comparison)
-    return _answer(comparison, decision, args)
+    if args.decide is None:
+        return _answer(comparison, None, args)
+    decision = _decided(args, comparison)
+    return NOT_AGREED if decision is None else _answer(comparison, decision, args)
 
 
-def _opened(args: argparse.Namespace, histories: Sequence[History], question: Question) -> Comparison:
+def _opened(args: argparse.Namespace, histories: Sequence[History], question: Question) -> Comparison | None:
     if args.decide is not None:
         fix = "decide first, then call again with --open-final"
         raise RecipeError.single(
@@ -98,26 +101,27 @@ def _opened(args: argparse.Namespace, histories: Sequence[History], question: Qu
         )
     word = Word(by=args.by or "", reason=args.reason or "")
     word.check("--by")
-    _ask("The opening of the final sets is put on record. Go on?", args)
+    if not _agreed("open the final sets, and put that on record?", args):
+        return None
     return open_final(histories, question, word)
 
 
-def _decided(args: argparse.Namespace, comparison: Comparison) -> Decision:
+def _decided(args: argparse.Namespace, comparison: Comparison) -> Decision | None:
     word = Word(by=args.approved_by or "", reason=args.reason or "")
     word.check("--approved-by")
     chosen = chosen_run(comparison, args.decide)
     if not args.json:
         _show(comparison)
-    _ask(f"{chosen.path}, manifest {chosen.manifest}: the decision is put on record. Go on?", args)
+    if not _agreed(f"decide for manifest {chosen.manifest} of {chosen.path}?", args):
+        return None
     return decide(comparison, args.decide, word)
 
 
-def _ask(question: str, args: argparse.Namespace) -> None:
-    """Raise RecipeError unless somebody says yes."""
-    if not confirm(question, yes=args.yes):
-        raise RecipeError.single(
-            "not put on record", "--yes", given="no yes", expected="a yes", fix="answer y, or add --yes"
-        )
+def _agreed(question: str, args: argparse.Namespace) -> bool:
+    agreed = confirm(question, yes=args.yes)
+    if not agreed:
+        say("nothing was written; --yes agrees without asking")
+    return agreed
 
 
 def _answer(comparison: Comparison, decision: Decision | None, args: argparse.Namespace) -> int:

@@ -58,7 +58,7 @@ def seeds_of(recipe: Recipe) -> Seeds:
 def identity_of(history: History, recipe: Recipe, step: int) -> str:
     """What a run is up to a step, but for its seeds: where it began, its recipes and its turns."""
     parent = history.parent
-    origin = parent and [parent["id"], parent["hash"], parent.get("data")]
+    origin = parent and [parent.get(key) for key in ("id", "hash", "data", "fresh", "retokenised")]
     turns = [
         [turn.kind, turn.step, turn.mark, turn.version and _version(history, turn.version)]
         for turn in history.turns

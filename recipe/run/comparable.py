@@ -57,7 +57,7 @@ def remarks(contestants: Sequence[Contestant], arms: Sequence[Arm], step: int) -
         first = contestants[_counterpart(place, arms)]
         told += [f"{other.name} against {first.name}: {line}" for line in _against_each_other(first, other)]
     for each in contestants:
-        told += _turned(each, step)
+        told += _turned(each, step, _shared_row(each, contestants))
     for arm in arms:
         if len(set(arm.seeds)) < len(arm.seeds):
             names = ", ".join(contestants[run].name for run in arm.runs)
@@ -94,7 +94,7 @@ def _against_each_other(first: Contestant, other: Contestant) -> Iterator[str]:
     )
     yield from control.against
     if a.data != b.data:
-        yield f"data: {' then '.join(a.data) or 'continue'} → {' then '.join(b.data) or 'continue'}"
+        yield f"data: {', then '.join(a.data) or 'read on'} → {', then '.join(b.data) or 'read on'}"
     for what, x, y in (
         ("positions consumed", first.point.positions, other.point.positions),
         ("counted kind", first.recipe.count, other.recipe.count),
@@ -121,9 +121,9 @@ def _exits(history: History) -> dict[str, _Exit]:
     for child, _ in [*ancestry(history)]:
         parent = child.parent or {}
         named = (*(str(key) for key in parent.get("named", ())), *named)
-        data = (str(parent.get("data", "continue")), *data)
-        fresh = tuple(part for part in data if part != "continue")
-        exits[str(parent["id"])] = _Exit(int(parent["step"]), str(parent["hash"]), named, fresh)
+        if parent.get("data") == "fresh" or parent.get("fresh"):
+            data = (f"{', '.join(parent.get('fresh', ['all pools']))} fresh", *data)
+        exits[str(parent["id"])] = _Exit(int(parent["step"]), str(parent["hash"]), named, data)
     return exits
 
 
@@ -138,11 +138,18 @@ def _side(each: Contestant, step: int, origin: str | None) -> Side:
     )
 
 
-def _turned(each: Contestant, step: int) -> Iterator[str]:
+def _turned(each: Contestant, step: int, shared: int) -> Iterator[str]:
     words = {"amend": "was amended", "data": "went on with new data", "skip": "skipped steps"}
     for turn in each.history.turns:
-        if turn.step <= step:
+        if turn.step <= step and turn.row > shared:
             yield f"{each.name} {words.get(turn.kind, 'had documents withdrawn')} at step {turn.step:,}"
+
+
+def _shared_row(each: Contestant, contestants: Sequence[Contestant]) -> int:
+    """The row of a run's checkpoint that the first line of the others left it at; 0 where none did."""
+    lines = [_exits(other.history) for other in contestants if other is not each]
+    left = {line[each.history.id].manifest for line in lines if each.history.id in line}
+    return min((point.row for point in each.history.points if point.manifest_hash in left), default=0)
 
 
 def _text(value: Any) -> str:

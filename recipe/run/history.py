@@ -35,6 +35,7 @@ class Point:
 class Turn:
     """Where the course of the run changed, and to which recipe if it was an amendment."""
 
+    row: int
     kind: str
     step: int
     version: int | None
@@ -152,6 +153,7 @@ def _turn(row: Row) -> Turn:
     told = [row.data.get(key) for key in ("steps", "returned", "file_hash", "pools")]
     is_amendment = row.kind == "amend"
     return Turn(
+        row=row.number,
         kind=row.kind,
         step=row.end_step,
         version=int(row.data["recipe"]) if is_amendment else None,

@@ -161,6 +161,8 @@ def _first_recipe(history: History) -> Recipe:
 def _check_begins(child: History) -> Totals:
     """The totals of the manifest that a run branched from; it must begin with them.
 
+    With another tokenizer it begins at zero: what came before is counted in other tokens.
+
     Raises:
         RecipeError: it does not, or its copy of the manifest is not what it was.
     """
@@ -169,10 +171,9 @@ def _check_begins(child: History) -> Totals:
     stated: Totals = {
         name: pool["tokens"] | {"sequences": pool["sequences"]} for name, pool in manifest["pools"].items()
     }
-    recipe = _first_recipe(child)
+    names = {new: old for old, new in child.parent.get("renamed", {}).items()}
     for name, kinds in _begun(child).items():
-        before = getattr(recipe.pools[name], "renamed_from", None)
-        origin: Mapping[str, int] = stated.get(name) or stated.get(str(before)) or {}
+        origin = {} if child.parent.get("retokenised") else stated.get(names.get(name, name), {})
         for kind in STAGE_COUNTS:
             if kinds[kind] != origin.get(kind, 0):
                 where = f"row 0, pool {name}, {kind}"

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from recipe.run.canonical import Plain
-from recipe.run.history import History
+from recipe.run.history import History, Point
 
 SEALED = "final/"
 """How the names of sealed sets begin."""
@@ -41,7 +41,10 @@ def metrics_at(history: History, step: int) -> Plain:
     Several manifests of one step are about the same weights.
     """
     points = {point.manifest: point for point in history.at(step)}
-    told = [(point.row, history.manifest(point)["metrics"]) for point in points.values()]
+    told = [
+        (point.row, _news(history, before, point))
+        for before, point in zip((None, *points.values()), points.values(), strict=False)
+    ]
     told += [
         (row.number, row.data["metrics"]) for row in history.said("metrics") if row.data["manifest"] in points
     ]
@@ -50,6 +53,17 @@ def metrics_at(history: History, step: int) -> Plain:
         for name, values in metrics.items():
             merged.setdefault(name, {}).update(values)
     return merged
+
+
+def _news(history: History, before: Point | None, point: Point) -> dict[str, Plain]:
+    """What a manifest says that the one before it, of the same step, did not: a turn's repeats its words."""
+    told = history.manifest(point)["metrics"]
+    known = history.manifest(before)["metrics"] if before is not None else {}
+    news = {
+        name: {key: value for key, value in values.items() if known.get(name, {}).get(key) != value}
+        for name, values in told.items()
+    }
+    return {name: values for name, values in news.items() if values}
 
 
 def better(name: str) -> Direction:

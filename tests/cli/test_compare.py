@@ -79,7 +79,6 @@ def test_a_violated_margin_is_1(small: Path, capsys):
         (["--lower", "loss", "--higher", "loss"], "give each metric one of the two"),
         (["--decide", "runs/C", "--approved-by", "x", "--reason", "y", "--yes"], "one of the compared runs"),
         (["--decide", "runs/A", "--yes"], "--approved-by"),
-        (["--decide", "runs/A", "--approved-by", "x", "--reason", "y"], "add --yes"),
         (["--open-final", "--by", "x", "--reason", "y", "--yes"], "no decision on record"),
         (["--open-final", "--yes"], "--by"),
         (["--open-final", "--decide", "runs/A"], "one of the two"),
@@ -91,6 +90,17 @@ def test_what_is_wrong_is_one_message_and_nothing_written(runs: Path, capsys, wo
     said = capsys.readouterr()
     assert told in said.err
     assert str(SECRET) not in said.err + said.out
+    assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "which", [["--decide", "runs/A", "--approved-by", "x"], ["--open-final", "--by", "x"]]
+)
+def test_without_a_yes_nothing_is_written(runs: Path, capsys, which):
+    before = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
+    assert main(["compare", "runs/A", "runs/B", *which, "--reason", "y", "--json"]) == 1
+    said = capsys.readouterr()
+    assert (said.out, "--yes" in said.err) == ("", True)
     assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
 
 
