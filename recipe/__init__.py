@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recipe.audit import audit_run
+    from recipe.audit import audit_run, seal_run
     from recipe.config import load_recipe
     from recipe.errors import RecipeError
     from recipe.mixing.plan import make_plan
@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from recipe.report.ledger_table import ledger_table
     from recipe.run.attach import attach_metrics
     from recipe.run.compare import compare_runs
+    from recipe.run.digests import BatchDigests
     from recipe.run.opening import open_run
     from recipe.run.start import resume_or_start, start_run
     from recipe.run.state import stream_from
     from recipe.run.status import run_status
+    from recipe.run.trace import trace_document, trace_documents
+    from recipe.run.trace_rows import trace_row
 
 __all__ = [
+    "BatchDigests",
     "RecipeError",
     "__version__",
     "attach_metrics",
@@ -34,12 +38,17 @@ __all__ = [
     "open_run",
     "resume_or_start",
     "run_status",
+    "seal_run",
     "start_run",
     "stream_from",
+    "trace_document",
+    "trace_documents",
+    "trace_row",
     "write_pool",
 ]
 
 _HOMES = {
+    "BatchDigests": "recipe.run.digests",
     "RecipeError": "recipe.errors",
     "attach_metrics": "recipe.run.attach",
     "audit_run": "recipe.audit",
@@ -50,8 +59,12 @@ _HOMES = {
     "open_run": "recipe.run.opening",
     "resume_or_start": "recipe.run.start",
     "run_status": "recipe.run.status",
+    "seal_run": "recipe.audit",
     "start_run": "recipe.run.start",
     "stream_from": "recipe.run.state",
+    "trace_document": "recipe.run.trace",
+    "trace_documents": "recipe.run.trace",
+    "trace_row": "recipe.run.trace_rows",
     "write_pool": "recipe.pools",
 }
 

@@ -18,29 +18,15 @@ from numpy.typing import NDArray
 
 from recipe.mixing.cursor_block import BlockCache, block_at, block_place
 from recipe.mixing.memory import SNAPSHOT_SEQUENCES
+from recipe.mixing.row_pieces import Hit, hits_of, pieces_of
 from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.pools import Pool
 from recipe.sequences.blocks import Block
 from recipe.sequences.reading_order import place_of_unit
-from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
 
 _KEPT_EPOCHS = 1 << 12
 _KEPT_BLOCKS = 8
-
-
-class Hit(NamedTuple):
-    """A piece of a wanted document in a row: its tokens ``start..stop``, from ``column`` on."""
-
-    step: int
-    row: int
-    column: int
-    pool: int
-    document: int
-    epoch: int
-    start: int
-    stop: int
-    fresh: int
 
 
 class Mark(Protocol):
@@ -169,7 +155,7 @@ class Search:
         first, stop = of
         if stop is not None and first >= stop:
             return False
-        found = _pieces_of(self._open(pool, cursor), documents)[1]
+        found = pieces_of(self._open(pool, cursor), documents)[1]
         return bool(((found >= first) & (stop is None or found < stop)).any())
 
     def _open(self, pool: int, cursor: Cursor) -> Block:
@@ -206,7 +192,7 @@ class Search:
                 place = block.place
                 documents = self._lying_in(pool, place.epoch, place.prefix).of(place.block)
                 if len(documents):
-                    hits += _hits_of(walked, pool, (block, rows), documents)
+                    hits += hits_of(walked, pool, (block, rows), documents)
         return sorted(hits)
 
 
@@ -234,47 +220,6 @@ def _openings(begun: Cursor | None, left: Cursor) -> Iterator[tuple[int, Cursor]
         arranged = replace(left, stage=cut.stage, withdrawn=cut.withdrawn, cuts=left.cuts[:number])
         yield first, replace(arranged, sequence=cut.served, stop=cut.stop)
     yield (begun.sequence if begun is not None and len(left.cuts) == depth else 0), left
-
-
-def _pieces_of(block: Block, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pieces of a block that hold tokens of some documents: their indices, and the sequences they lie in."""
-    pieces, ends = block.rows
-    wanted = np.isin(block.documents, documents)
-    held = wanted[pieces.document] & (pieces.stop > pieces.start) & ((pieces.flags & AHEAD) == 0)
-    found = np.flatnonzero(held)
-    return found, np.searchsorted(ends, found, side="right") - 1
-
-
-def _columns(block: Block, sequence: int) -> NDArray[np.int64]:
-    """int64[n]: where the tokens of each piece of a sequence begin, marks before them left out."""
-    pieces = block.rows.pieces.take(np.arange(*block.rows.ends[sequence : sequence + 2]))
-    bos, eos = (pieces.flags & HAS_BOS) > 0, (pieces.flags & HAS_EOS) > 0
-    width = np.where(pieces.flags & AHEAD, 0, pieces.stop - pieces.start + bos + eos)
-    columns: NDArray[np.int64] = np.cumsum(width) - width + bos
-    return columns
-
-
-def _hits_of(
-    walked: Walked, pool: int, where: tuple[Block, NDArray[np.int64]], documents: NDArray[np.int64]
-) -> Iterator[Hit]:
-    """What rows of walked steps, which come from one block, hold of some documents."""
-    block, rows = where
-    pieces, batch = block.rows.pieces, walked.stretch.batch
-    row_of = dict(zip(walked.indices[rows].tolist(), rows.tolist(), strict=True))
-    for piece, sequence in zip(*map(np.ndarray.tolist, _pieces_of(block, documents)), strict=True):
-        if sequence in row_of:
-            steps, row = divmod(row_of[sequence], batch)
-            yield Hit(
-                step=walked.first_step + steps,
-                row=row,
-                column=int(_columns(block, sequence)[piece - int(block.rows.ends[sequence])]),
-                pool=pool,
-                document=int(block.documents[pieces.document[piece]]),
-                epoch=block.place.epoch,
-                start=int(pieces.start[piece]),
-                stop=int(pieces.stop[piece]),
-                fresh=int(pieces.fresh[piece]),
-            )
 
 
 def merged(stretches: Iterable[Stretch]) -> Iterator[Stretch]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools, open_pools
-from recipe.mixing.tracing import Stretch
+from recipe.pools import Pool
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
 from recipe.run.head import ancestor, read_head
@@ -42,13 +42,14 @@ class Course:
     record: Record
 
     @property
+    def pools(self) -> dict[str, Pool]:
+        """Its pools, as they were read then."""
+        return {pool.name: pool for pool in self.stream.ground.pools}
+
+    @property
     def pairs(self) -> Iterator[tuple[RowMark, RowMark]]:
         """Neighbouring marks, between which there may be more."""
         return pairwise(self.marks)
-
-    def rest(self, stop_step: int) -> Stretch:
-        """What lies after the last mark."""
-        return Stretch(self.marks[-1].snapshot, stop_step)
 
     def before(self, step: int) -> RowMark:
         """The last mark on record at or before a step of this course."""
@@ -85,11 +86,10 @@ class Lineage:
         self._open = ExitStack()
         folder = RunFolder(path)
         folder.check()
-        place = find_place(folder)
+        place, tip = _last_place(folder)
         self.run = place.state.run
         self.step = place.state.snapshot.step
         """Steps on record."""
-        tip = read_head(folder.ledger).parent
         try:
             parts = list(self._parts(folder, place, tip))
         except BaseException:
@@ -160,6 +160,15 @@ class Lineage:
         self._open.callback(close_pools, pools.values())
         refuse_changed(changed(state.holdings, pools), fix="put the data back that the run was served from")
         return handle(folder, place, subject_of(place, pools), pools).stream()
+
+
+def _last_place(folder: RunFolder) -> tuple[Place, Row | None]:
+    """Where a run stands, and the row of that checkpoint; None where it has none."""
+    while True:
+        place, tip = find_place(folder), read_head(folder.ledger).parent
+        step = place.state.snapshot.step
+        if tip is None or tip.end_step == step:  # else somebody wrote a checkpoint in between
+            return place, tip
 
 
 def _marks(ledger: Path, turn: Row, tip: Row | None, after: Row | None) -> Iterator[RowMark]:

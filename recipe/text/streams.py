@@ -105,7 +105,7 @@ def open_bytes(path: Path, digest: Any = None) -> Iterator[IO[bytes]]:
             yield io.BufferedReader(_Zstd(stored), BUFFER_BYTES)
         else:
             yield stored
-        while stored.read(BUFFER_BYTES):
+        while digest is not None and stored.read(BUFFER_BYTES):
             pass  # what a stop left unread belongs to the digest
     finally:
         stored.close()
