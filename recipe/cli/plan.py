@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
+from rich.text import Text
+
 from recipe.cli.found import refuse_missing
 from recipe.cli.options import add_json, add_recipe_words, split_words
 from recipe.cli.output import print_json, print_tables, say
 from recipe.config import load_recipe
 from recipe.mixing.plan import make_plan
 from recipe.report.plans import plan_tables
+from recipe.report.starts import prior_line
+from recipe.run.statement import prior_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +34,13 @@ def execute(args: argparse.Namespace) -> int:
     recipe = load_recipe(source, overrides, config_dir=args.config_dir)
     refuse_missing(recipe, source)
     plan = make_plan(recipe, exact=args.exact)
+    prior = prior_of(plan.recipe)
+    plain = {**plan.to_plain(), "prior": prior}
     if args.json:
-        print_json(plan.to_plain())
+        print_json(plain)
     else:
-        print_tables(plan_tables(plan.to_plain()))
+        print_tables(plan_tables(plain))
+        print_tables([] if prior is None else [Text(prior_line(prior))])
     for warning in plan.warnings:
         say(f"warning: {warning}", quiet=args.json)
     for problem in plan.problems:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables
+from recipe.report.starts import start_lines
 from recipe.report.tables import table
 from recipe.run.status import Status, run_status
 
@@ -26,7 +27,8 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print_json(status.to_plain())
     else:
-        print_tables([_heading(status), _pools(status), *_checkpoints(status)])
+        print_tables([_heading(status), *map(Text, start_lines(status.to_plain()))])
+        print_tables([_pools(status), *_checkpoints(status)])
         print_tables(Text(line) for line in _remarks(status))
     return 0
 

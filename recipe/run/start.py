@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from recipe.config import Recipe, fingerprint
@@ -10,6 +12,7 @@ from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools
 from recipe.mixing.plan import Plan, make_plan
 from recipe.mixing.snapshot import start_of
+from recipe.pools import Pool
 from recipe.run import folder as folders
 from recipe.run import writes
 from recipe.run.birth import Birth, first_files
@@ -44,7 +47,7 @@ def start_run(
     pools = {name: plan.opened[name] for name in recipe.pools}
     try:
         plan.check()
-        on_plan(plan)
+        on_plan(replace(plan, warnings=(*plan.warnings, *_other_tokenizer(recipe, pools))))
         version = RecipeVersion(
             version=1, step=0, reason="start", approved_by=None, recipe=plan.recipe, declared=recipe
         )
@@ -57,6 +60,26 @@ def start_run(
         refuse_taken(folder)
         raise taken(folder)
     return open_run(folder.path)
+
+
+def _other_tokenizer(recipe: Recipe, pools: Mapping[str, Pool]) -> list[str]:
+    """What to say where the weights a run starts from had another tokenizer than its pools."""
+    stated = recipe.start.tokenizer if recipe.start is not None else None
+    marks = {pool.card.tokenizer for pool in pools.values() if pool.card.tokenizer is not None}
+    if stated is None or not marks:
+        return []
+    if Path(stated).exists():
+        from recipe.text.tokenizers import load_tokenizer  # slow to import, and seldom needed
+
+        stated = load_tokenizer(stated).fingerprint()
+    elif not re.fullmatch("[0-9a-f]{64}", stated):
+        return []  # a name: nothing to compare
+    if stated in marks:
+        return []
+    return [
+        f"start.tokenizer has fingerprint {stated}, the pools were made with {', '.join(sorted(marks))}: the "
+        "weights know other ids; tokens before the start are other units"
+    ]
 
 
 def resume_or_start(

@@ -14,10 +14,11 @@ from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
 from recipe.run.hints import read_progress
 from recipe.run.lease import newest_owner
-from recipe.run.ledger import Row, last_of_course, surviving
+from recipe.run.ledger import Row, last_of_course, row_at, surviving
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.opening import find_place
 from recipe.run.run import stage_at
+from recipe.run.statement import prior_of
 
 SHOWN_CHECKPOINTS = 5
 
@@ -63,6 +64,10 @@ class Status:
     count: str
     """The kind of token that spent and owed are counted in."""
     pools: dict[str, PoolStatus]
+    prior: Plain | None
+    """Weights from elsewhere that it started from; the tokens they had seen are in no other number."""
+    parent: Plain | None
+    """Of a branch: where it started, what differs, and whether that is all."""
     checkpoints: list[CheckpointStatus]
     """The last few, latest first."""
     warnings: list[Plain]
@@ -116,6 +121,8 @@ def run_status(path: str | Path) -> Status:
             )
             for name, pool in zip(accounts.names, snapshot.pools, strict=True)
         },
+        prior=prior_of(place.recipe),
+        parent=row_at(folder.ledger, 0).data.get("parent"),
         checkpoints=_checkpoints(folder, head.parent),
         warnings=_warnings(folder, head.parent),
         served=None if is_complete else _beyond(read_progress(folder), snapshot.step),
