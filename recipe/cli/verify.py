@@ -9,7 +9,7 @@ from recipe.audit.verify import Acceptance, Check
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, say
 from recipe.errors import RecipeError
-from recipe.integrations.acceptance import verify_package, verify_program, verify_run
+from recipe.integrations.acceptance import Sample, verify_package, verify_program, verify_run
 from recipe.run.handover.receiving import is_package
 
 MARKS = {True: "ok", False: "FAILED", None: "not covered"}
@@ -38,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bytes, a tokenizer.json or a folder that holds one; default: the recipe's",
     )
     parser.add_argument(
+        "--sources",
+        action="append",
+        type=Path,
+        metavar="DIR",
+        help="a folder that held the texts which the pools were made from; may be given again",
+    )
+    parser.add_argument(
         "--seed", type=_seed, metavar="N", help="of the sample, to repeat one; default: drawn anew each time"
     )
     add_json(parser)
@@ -55,19 +62,19 @@ def execute(args: argparse.Namespace) -> int:
 
 def _verified(args: argparse.Namespace) -> Acceptance:
     if args.path is None:
-        _refuse(args, "without a run", ("sample", "pools_root", "seed"))
+        _refuse(args, "without a run", ("sample", "pools_root", "sources", "seed"))
         if Path("verify/run.yaml").is_file():
             say("the run folder ./verify is audited by `recipe audit ./verify`", quiet=args.json)
         return verify_program(args.tokenizer)
     if is_package(args.path):
-        _refuse(args, "with a package", ("sample", "tokenizer", "seed"))
+        _refuse(args, "with a package", ("sample", "tokenizer", "sources", "seed"))
         return verify_package(args.path, pools_root=args.pools_root)
     return verify_run(
         args.path,
-        sample=args.sample or 256,
+        sample=Sample(seed=args.seed, **({} if args.sample is None else {"documents": args.sample})),
         pools_root=args.pools_root,
         tokenizer=args.tokenizer,
-        seed=args.seed,
+        sources=args.sources or (),
     )
 
 

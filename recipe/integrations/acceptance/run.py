@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,138 +17,129 @@ from recipe.audit.rows import ARRAYS, Piece, Row, Text
 from recipe.audit.verify import Acceptance, Check, Readings, Seen, check_rows, check_seams, claim, open_claim
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance.text import check_text
-from recipe.mixing.opening import open_pools
-from recipe.mixing.tracing import Hit, Search, Stretch, merged
+from recipe.mixing.row_pieces import Hit
+from recipe.mixing.tracing import Search, Stretch, merged
 from recipe.mixing.walker import Walker
-from recipe.pools import Pool
-from recipe.run.folder import RunFolder
-from recipe.run.ledger import read_tail, surviving
 from recipe.run.opening import open_run
-from recipe.run.run import Run
-from recipe.run.state import State, stream_from
+from recipe.run.state import stream_from
 from recipe.run.stream import RunStream
-from recipe.run.turns import turns_backwards
+from recipe.run.trace_courses import Course, Lineage
 from recipe.sequences.slicing import AHEAD as AHEAD_ONLY
 from recipe.sequences.slicing import HAS_BOS, HAS_EOS
 
-MOST_COURSES = 8
-"""Turns of a run that are looked at, the latest of them."""
 STEPS = 12
 """Steps of a course whose rows are read."""
 ROWS = 32
 """Rows of such a step."""
+MOST_COURSES = 8
+"""Turns of a run that are looked at, the latest of them."""
 RESUMES = 3
-"""Steps of a course whose state is saved and opened apart."""
+"""Steps whose state is saved and opened apart."""
 AHEAD = 64
 """Steps that are looked at where fewer were served."""
-WINDOW_POSITIONS = 1 << 30
-"""How far from a row the other pieces of its documents are looked for, in positions walked."""
+WINDOW_POSITIONS = 1 << 32
+"""How far from a row the other pieces of its documents are looked for."""
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """Steps of a run between two turns, with a handle that serves them."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """What is looked at."""
 
-    run: Run
-    stream: RunStream
-    pools: Mapping[str, Pool]
+    documents: int = 256
+    """Documents that are put together again from all their pieces."""
+    seed: int | None = None
+    """Of the choice; None: drawn anew, so that it cannot be foreseen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Steps of one course that are looked at."""
+
+    course: Course
     first: int
     stop: int
-    """The step after the last one that is looked at."""
+
+    @property
+    def stream(self) -> RunStream:
+        """The stream that serves them."""
+        return self.course.stream
+
+    @property
+    def steps(self) -> range:
+        """The steps."""
+        return range(self.first, self.stop)
 
     def text(self, pool: str, number: int) -> Text:
         """A document as its pool holds it."""
-        held = self.pools[pool]
+        held = self.course.pools[pool]
         [bos], [eos] = held.stored_marks(np.array([number]))
         return Text(held.tokens(number), held.bos if bos else None, held.eos if eos else None)
 
-    def stage(self, step: int) -> str:
-        """The stage of a step."""
+    def seen(self, step: int, row: int, planned: Planned) -> Seen:
+        """A row as the rank gets it that has this row alone, with its documents."""
         curriculum = self.stream.curriculum
-        return curriculum.stages[curriculum.stretch(step).stage].name
+        stretch = curriculum.stretch(step)
+        batch = self.stream.batch(step, dp_rank=row, dp_size=stretch.batch)
+        arrays = {name: batch[name][0] for name in ARRAYS}
+        held = Row(f"step {step}, row {row}", planned.pool, arrays, planned.pieces)
+        numbers = {int(piece.document) for piece in planned.pieces}
+        texts: dict[int | str, Text] = {number: self.text(planned.pool, number) for number in numbers}
+        rule = self.stream.recipe.rule(curriculum.stages[stretch.stage].name, planned.pool)
+        return Seen(held, rule, texts)
 
 
 def verify_run(
     path: str | Path,
     *,
-    sample: int = 256,
+    sample: Sample | None = None,
     pools_root: str | Path | None = None,
     tokenizer: str | Path | None = None,
-    seed: int | None = None,
+    sources: Sequence[str | Path] = (),
 ) -> Acceptance:
     """Hold what a run serves against its documents; nothing is locked or written.
 
     Args:
         path: the run's folder.
-        sample: documents that are put together again from all their pieces.
+        sample: how much is looked at, and by which choice.
         pools_root: where the pools are on this machine; default: where the record says.
         tokenizer: what turns ids into text; default: the recipe's.
-        seed: of the choice; default: drawn anew, so that it cannot be foreseen.
+        sources: folders that held the texts which the pools were made from.
 
     Raises:
         RecipeError: no run, a damaged record, pools that are missing or other ones.
     """
-    if sample < 1:
-        raise ValueError(f"sample is {sample}; it is a number of documents, at least 1")
-    seed = secrets.randbits(32) if seed is None else seed
+    sample = sample or Sample()
+    if sample.documents < 1:
+        raise ValueError(f"sample is {sample.documents}; it is a number of documents, at least 1")
+    seed = secrets.randbits(32) if sample.seed is None else sample.seed
     chance = np.random.default_rng(seed)
-    with ExitStack() as stack:
-        courses, gone = _courses(Path(path), pools_root, stack)
+    with Lineage(Path(path), None if pools_root is None else Path(pools_root)) as lineage:
+        spans = _spans(lineage)
         gathered = Gathered(chance)
-        for course in courses:
-            gathered.read(course, -(-sample // len(courses)))
-        first = courses[0]
+        for span in spans:
+            gathered.read(span, -(-sample.documents // len(spans)))
         checks = [
             check_rows(gathered.rows, gathered.steps),
             *check_seams(gathered.readings),
-            check_text(gathered.readings, first.run.recipe, first.pools, tokenizer),
-            _check_resume(courses, chance),
-            _check_ranks(first, chance),
+            check_text(gathered.readings, lineage.last, tokenizer, [Path(root) for root in sources]),
+            _check_resume(path, pools_root, _some(chance, spans[0].steps, RESUMES)),
+            _check_ranks(spans[0], chance),
         ]
-    checks += [open_claim("earlier turns", why) for why in gone]
-    return Acceptance(str(path), tuple(checks), seed)
+        gaps = [
+            open_claim("gap", f"steps {gap.first_step}..{gap.stop_step - 1} of {gap.run}: {gap.why}")
+            for gap in lineage.gaps
+        ]
+    return Acceptance(str(path), (*checks, *gaps), seed)
 
 
-def _courses(path: Path, pools_root: str | Path | None, stack: ExitStack) -> tuple[list[Course], list[str]]:
-    """The latest courses of a run, latest first; and of those that cannot be served any more, why."""
-    folder = RunFolder(path)
-    folder.check()
-    turns = [row.end_step for row in turns_backwards(folder.ledger)][:MOST_COURSES]
-    courses = [_opened(stack, open_run(path, pools_root=pools_root), turns[0], None)]
-    checkpoints = _checkpoints(folder, turns[-1]) if len(turns) > 1 else []
-    gone = []
-    for first, stop in zip(turns[1:], turns, strict=False):
-        inside = [step for step in checkpoints if first <= step < stop]
-        if not inside:
-            continue
-        try:
-            courses.append(_opened(stack, open_run(path, max(inside), pools_root=pools_root), first, stop))
-        except RecipeError as error:
-            gone.append(f"steps {first}..{stop - 1}: {error.problems[0].given}")
-    return courses, gone
-
-
-def _checkpoints(folder: RunFolder, first: int) -> list[int]:
-    """Steps of the lineage's checkpoints from a step on; its beginning counts as one."""
-    steps = [first]
-    for row in surviving(folder.ledger, read_tail(folder.ledger)):
-        if row.end_step < first:
-            break
-        if row.kind == "checkpoint":
-            steps.append(row.end_step)
-    return steps
-
-
-def _opened(stack: ExitStack, run: Run, first: int, stop: int | None) -> Course:
-    """A course; the one in force goes on for some steps that are still to be served."""
-    stack.enter_context(run)
-    stream = run.stream()
-    paths = {name: Path(held.path) for name, held in State.from_bytes(run.state()).holdings.items()}
-    pools = {name: stack.enter_context(pool) for name, pool in open_pools(run.recipe, paths).items()}
-    ahead = min(stream.num_steps, max(run.step, first + AHEAD)) if stop is None else stop
-    return Course(run, stream, pools, first, ahead)
+def _spans(lineage: Lineage) -> list[Span]:
+    """The latest courses with their steps, latest first; the last one goes on for some that are to come."""
+    last = lineage.last
+    ahead = min(last.stream.num_steps, max(lineage.step, last.first_step + AHEAD))
+    earlier = [Span(course, course.first_step, course.stop_step) for course in lineage.courses[-2::-1]]
+    return [Span(last, last.first_step, ahead), *earlier][:MOST_COURSES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,63 +186,60 @@ class Gathered:
         self.readings = Readings()
         self._chance = chance
 
-    def read(self, course: Course, documents: int) -> None:
+    def read(self, span: Span, documents: int) -> None:
         """Read rows of some steps, and all pieces of some of the documents that they hold."""
-        steps = _some(self._chance, range(course.first, course.stop), STEPS)
+        steps = _some(self._chance, span.steps, STEPS)
         wanted: dict[int, set[int]] = {}
-        windows = []
+        read = []
         for step in steps:
             try:
-                planned = planned_rows(course.stream, step)
+                planned = planned_rows(span.stream, step)
             except ValueError:  # a pool ran dry before it
                 break
             self.steps += bool(planned)
             rows = _some(self._chance, range(len(planned)), ROWS)
-            self.rows += [seen(course, step, row, planned[row]) for row in rows]
+            self.rows += [span.seen(step, row, planned[row]) for row in rows]
             of_rows = [(planned[row].pool, piece.document) for row in rows for piece in planned[row].pieces]
             for pool, number in _some(self._chance, of_rows, -(-documents // len(steps))):
-                wanted.setdefault(course.stream.pools.index(pool), set()).add(int(number))
-            windows.append(_window(course, step))
-        self._read_documents(course, wanted, windows)
-
-    def _read_documents(
-        self, course: Course, wanted: Mapping[int, set[int]], windows: Sequence[tuple[int, int]]
-    ) -> None:
-        """Every piece of some documents in one turn, as far as is walked."""
-        stream = course.stream
-        search = Search(stream.ground, wanted)
-        stretches = merged(Stretch(stream.snapshot(low), high) for low, high in windows)
-        hits = [hit for stretch in stretches for _, found in search.walk(stretch) for hit in found]
-        for hit in sorted(hits):
-            planned = Planned(stream.pools[hit.pool], hit.epoch, (_piece(hit),))
-            self.readings.add(seen(course, hit.step, hit.row, planned), hit.epoch)
+                wanted.setdefault(span.stream.pools.index(pool), set()).add(int(number))
+            read.append(step)
+        for hit in sorted(_hits(span, wanted, read)):
+            piece = Piece(hit.document, hit.start, hit.stop, hit.fresh, hit.column)
+            planned_row = Planned(span.stream.pools[hit.pool], hit.epoch, (piece,))
+            self.readings.add(span.seen(hit.step, hit.row, planned_row), hit.epoch)
 
 
-def _piece(hit: Hit) -> Piece:
-    return Piece(hit.document, hit.start, hit.stop, hit.fresh, hit.column)
+def _hits(span: Span, wanted: Mapping[int, set[int]], steps: Sequence[int]) -> Iterator[Hit]:
+    """Every piece of some documents that was read, or will be, not too far from some steps."""
+    search = Search(span.stream.ground, wanted)
+    for stretch in merged(s for window in _windows(span, steps) for s in _stretches(span, search, window)):
+        for _, found in search.walk(stretch):
+            yield from found
 
 
-def seen(course: Course, step: int, row: int, planned: Planned) -> Seen:
-    """A row as it is handed out, with its documents."""
-    batch = course.stream.curriculum.stretch(step).batch
-    arrays = course.stream.batch(step, dp_rank=row, dp_size=batch)
-    held = Row(
-        f"step {step}, row {row}", planned.pool, {name: arrays[name][0] for name in ARRAYS}, planned.pieces
-    )
-    texts: dict[int | str, Text] = {
-        piece.document: course.text(planned.pool, int(piece.document)) for piece in planned.pieces
-    }
-    return Seen(held, course.run.recipe.rule(course.stage(step), planned.pool), texts)
+def _stretches(span: Span, search: Search, window: tuple[int, int]) -> Iterator[Stretch]:
+    """What of a window is to be walked: of what is on record, only where the documents can be."""
+    course = span.course
+    low, high = course.before(window[0]), course.before(window[1])
+    if low.step < high.step:
+        yield from search.stretches(low, high, course.record.between)
+    if high.step < window[1]:
+        yield Stretch(high.snapshot, window[1])
 
 
-def _window(course: Course, step: int) -> tuple[int, int]:
-    """Steps round one in which the other pieces of its documents are looked for."""
-    curriculum = course.stream.curriculum
-    here = curriculum.positions_at(step)
-    steps = range(course.first, course.stop)
-    low = bisect_left(steps, here - WINDOW_POSITIONS, key=curriculum.positions_at)
-    high = bisect_right(steps, here + WINDOW_POSITIONS, key=curriculum.positions_at)
-    return course.first + low, course.first + high
+def _windows(span: Span, steps: Sequence[int]) -> list[tuple[int, int]]:
+    """Steps round some, where these overlap made one."""
+    positions_at = span.stream.curriculum.positions_at
+    windows: list[tuple[int, int]] = []
+    for step in steps:
+        here = positions_at(step)
+        low = span.first + bisect_left(span.steps, here - WINDOW_POSITIONS, key=positions_at)
+        high = span.first + bisect_right(span.steps, here + WINDOW_POSITIONS, key=positions_at)
+        if windows and low <= windows[-1][1]:
+            windows[-1] = (windows[-1][0], max(high, windows[-1][1]))
+        else:
+            windows.append((low, high))
+    return windows
 
 
 def _some(chance: np.random.Generator, of: Sequence[T], most: int) -> list[T]:
@@ -262,18 +250,20 @@ def _some(chance: np.random.Generator, of: Sequence[T], most: int) -> list[T]:
     return [of[k] for k in sorted({0, len(of) - 1, *inner.tolist()})][:most]
 
 
-def _check_resume(courses: Sequence[Course], chance: np.random.Generator) -> Check:
-    """State bytes, opened apart, go on with the same batches."""
+def _check_resume(path: str | Path, pools_root: str | Path | None, steps: Sequence[int]) -> Check:
+    """State bytes, opened apart, go on with the same batches (F4)."""
     findings, compared = list[Finding](), 0
-    for course in courses:
-        for step in _some(chance, range(course.first, course.stop), RESUMES):
+    with open_run(path, pools_root=pools_root) as run:
+        for step in steps:
             try:
-                expected = dict(course.stream.batches(step, stop=min(step + 2, course.stop), read_ahead=0))
-                state = course.run.state(step)
+                expected = {
+                    after: run.stream().batch(after) for after in (step, step + 1)[: run.num_steps - step]
+                }
+                state = run.state(step)
             except (ValueError, RecipeError):
                 break
             with closing(stream_from(state)) as other:
-                compared += bool(expected)
+                compared += 1
                 for after, batch in expected.items():
                     where = f"step {after}, from the state of step {step}"
                     findings += _unequal(where, batch, other.batch(after))
@@ -282,17 +272,17 @@ def _check_resume(courses: Sequence[Course], chance: np.random.Generator) -> Che
     return claim("resume", f"{compared} states saved and opened apart: the same batches follow", findings)
 
 
-def _check_ranks(course: Course, chance: np.random.Generator) -> Check:
+def _check_ranks(span: Span, chance: np.random.Generator) -> Check:
     """What ranks are dealt is the global batch, each row once."""
     findings, sizes = list[Finding](), set[int]()
-    for step in _some(chance, range(course.first, course.stop), 1):
-        batch = course.stream.curriculum.stretch(step).batch
+    for step in _some(chance, span.steps, 1):
+        batch = span.stream.curriculum.stretch(step).batch
         try:
-            whole = course.stream.batch(step)
+            whole = span.stream.batch(step)
         except ValueError:
             break
         for size in [size for size in (1, 2, 3, 4, 8, batch) if batch % size == 0]:
-            parts = [course.stream.batch(step, dp_rank=rank, dp_size=size) for rank in range(size)]
+            parts = [span.stream.batch(step, dp_rank=rank, dp_size=size) for rank in range(size)]
             together = {name: np.concatenate([part[name] for part in parts]) for name in ARRAYS}
             findings += _unequal(f"step {step}, {size} ranks", whole, together)
             sizes.add(size)

@@ -1,86 +1,112 @@
-"""Whole documents as text: what was put together from pieces must decode, and encode to itself again."""
+"""Whole documents as text: what was put together from pieces must decode to the text it was made from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from recipe.audit.findings import Finding
-from recipe.audit.verify import Check, Readings, claim, open_claim
-from recipe.config import Recipe
+from recipe.audit.verify import Check, Key, Readings, claim, open_claim
 from recipe.errors import RecipeError
-from recipe.pools import Pool
-from recipe.text.tokenizers import Tokenizer, load_tokenizer
+from recipe.run.trace_courses import Course
+from recipe.run.trace_sources import Sources
+from recipe.run.trace_tokenizers import tokenizers
+from recipe.text.tokenizers import Tokenizer
 
 
-def check_text(
-    readings: Readings, recipe: Recipe, pools: Mapping[str, Pool], given: str | Path | None
-) -> Check:
-    """Every document that was seen whole decodes, and its text gives the same ids again (B7).
+@dataclass(slots=True)
+class _Tally:
+    """Whole documents by what became of their texts."""
+
+    pieces: int = 0
+    exact: int = 0
+    """The source's text came back."""
+    normalised: int = 0
+    """The tokenizer's own normalisation of the source's text did."""
+    again: int = 0
+    """The source is not here; the text gives the same ids again."""
+    unclear: int = 0
+    """The source is not here, and the text gives other ids: the tokenizer forgets something."""
+    names: set[str] = field(default_factory=set)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def documents(self) -> int:
+        """All of them."""
+        return self.exact + self.normalised + self.again + self.unclear + len(self.findings)
+
+
+def check_text(readings: Readings, course: Course, given: str | Path | None, roots: Sequence[Path]) -> Check:
+    """Every piece decodes; whole documents give the source's text, or the tokenizer's normalisation (B7).
 
     Raises:
         RecipeError: the tokenizer that was asked for is not there, or is not the one of any pool.
     """
-    spec = given if given is not None else _declared(recipe)
-    if spec is None:
-        return open_claim("text", "no tokenizer is known: name one with --tokenizer")
-    if given is None and spec != "bytes" and not Path(spec).expanduser().exists():
-        return open_claim("text", f"the recipe's tokenizer is not here: {Path(spec).name}")
-    known = {name: pool for name, pool in pools.items() if pool.card.tokenizer is not None}
-    tokenizer = _loaded(spec, known)
-    mark = tokenizer.fingerprint()
-    fitting = {name for name, pool in known.items() if pool.card.tokenizer == mark}
-    if given is not None and known and not fitting:
-        raise _another(spec, mark, known)
-    return _compared(readings, tokenizer, fitting)
+    tokenizer_of = tokenizers(course.stream.recipe, None if given is None else str(given))
+    known = {name: tokenizer_of(pool) for name, pool in course.pools.items()}
+    if given is not None and not any(known.values()):
+        raise _another(given, course)
+    tally, sources = _Tally(), Sources(tokenizer_of, roots)
+    for key, joined in readings.joined().items():
+        tokenizer = known.get(key[0])
+        if tokenizer is not None:
+            for held in readings.pieces(key):
+                tokenizer.decode(held.ids)
+                tally.pieces += 1
+            tally.names.add(tokenizer.name)
+            _compare(tally, tokenizer, key, joined.tokens.tolist(), _source(sources, course, key))
+    return _said(tally)
 
 
-def _declared(recipe: Recipe) -> str | None:
-    return None if recipe.tokenizer is None else recipe.tokenizer.builtin or recipe.tokenizer.path
+def _source(sources: Sources, course: Course, key: Key) -> str | None:
+    """The text that a document was made from, where its file is here."""
+    pool, _, document = key
+    return sources.text(course.pools[pool], int(document))
 
 
-def _loaded(spec: str | Path, pools: Mapping[str, Pool]) -> Tokenizer:
-    if str(spec) == "bytes":
-        return load_tokenizer("bytes")
-    ends = {pool.eos for pool in pools.values() if pool.eos is not None}
-    return load_tokenizer(Path(spec).expanduser(), eos=min(ends, default=None))
+def _compare(tally: _Tally, tokenizer: Tokenizer, key: Key, tokens: list[int], source: str | None) -> None:
+    """Count one whole document."""
+    text = tokenizer.decode(tokens)
+    if source is None:
+        [again] = tokenizer.encode_batch([text])
+        same = again.tolist() == tokens
+        tally.again, tally.unclear = tally.again + same, tally.unclear + (not same)
+    elif text == source:
+        tally.exact += 1
+    elif text == tokenizer.normalise(source):
+        tally.normalised += 1
+    else:
+        at = next((k for k, (a, b) in enumerate(zip(text, source, strict=False)) if a != b), len(text))
+        place = f"pool {key[0]}, document {key[2]}: character {at}"
+        tally.findings.append(Finding("text", place, repr(source[at : at + 40]), repr(text[at : at + 40])))
 
 
-def _another(spec: str | Path, mark: str, pools: Mapping[str, Pool]) -> RecipeError:
-    marks = sorted({str(pool.card.tokenizer) for pool in pools.values()})
+def _said(tally: _Tally) -> Check:
+    if not tally.documents:
+        return open_claim(
+            "text", "no whole document of a pool whose tokenizer is here: name it with --tokenizer"
+        )
+    names = ", ".join(sorted(tally.names))
+    said = f"{tally.pieces:,} pieces and {tally.documents:,} whole documents decode ({names})"
+    parts = [
+        (tally.exact, "are the text they were made from"),
+        (tally.normalised, "are the tokenizer's own normalisation of the text they were made from"),
+        (tally.again, "give the same ids again (their sources are not here)"),
+        (tally.unclear, "give other ids, and their sources are not here to tell why"),
+    ]
+    said += ": " + ", ".join(f"{number:,} {what}" for number, what in parts if number)
+    if tally.unclear and not tally.findings:
+        return open_claim("text", said)
+    return claim("text", said, tally.findings)
+
+
+def _another(given: str | Path, course: Course) -> RecipeError:
+    marks = sorted({str(pool.card.tokenizer) for pool in course.pools.values()})
     return RecipeError.single(
         "another tokenizer than the pools'",
         "--tokenizer",
-        given=f"{spec}, fingerprint {mark}",
-        expected=f"fingerprint {', '.join(marks)}",
+        given=str(given),
+        expected=f"the tokenizer with fingerprint {', '.join(marks)}",
         fix="name the tokenizer that the pools were prepared with",
     )
-
-
-def _compared(readings: Readings, tokenizer: Tokenizer, fitting: set[str]) -> Check:
-    findings, same, other, pieces = list[Finding](), 0, 0, 0
-    for key, joined in readings.joined().items():
-        pool, _, document = key
-        if pool not in fitting:
-            continue
-        for held in readings.pieces(key):
-            tokenizer.decode(held.ids)
-            pieces += 1
-        text = tokenizer.decode(joined.tokens)
-        [again] = tokenizer.encode_batch([text])
-        if again.tolist() == joined.tokens.tolist():
-            same += 1
-            continue
-        other += 1
-        if tokenizer.name == "bytes":
-            place = f"pool {pool}, document {document!r}"
-            findings.append(Finding("text", place, "bytes of whole characters", f"{text[:40]!r}"))
-    if not same + other:
-        return open_claim(
-            "text", f"no whole document of a pool whose card names the tokenizer {tokenizer.name}"
-        )
-    said = f"{pieces:,} pieces and {same + other:,} whole documents decode ({tokenizer.name})"
-    if not other:
-        return claim("text", f"{said}; each text gives the same ids again")
-    said += f"; {same:,} texts give the same ids again, {other:,} do not: the tokenizer normalises them"
-    return claim("text", said, findings) if findings else Check("text", None, said)

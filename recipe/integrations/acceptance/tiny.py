@@ -14,7 +14,7 @@ from recipe.audit.findings import Finding, shown
 from recipe.audit.rows import ARRAYS, allowed_pairs
 from recipe.audit.verify import Acceptance, Check, claim
 from recipe.config import Recipe, recipe_from_plain
-from recipe.integrations.acceptance.run import verify_run
+from recipe.integrations.acceptance.run import Sample, verify_run
 from recipe.run.opening import open_run
 from recipe.run.run import Run
 from recipe.run.start import start_run
@@ -52,7 +52,12 @@ def verify_program(tokenizer: str | Path | None = None) -> Acceptance:
         root = Path(folder)
         checks = [*_two_documents(root / "two"), *_ten_documents(root / "ten", made)]
         checks.append(_restart(root / "ten"))
-        own = verify_run(root / "ten" / "runs" / "run", sample=64, tokenizer=tokenizer or "bytes", seed=0)
+        own = verify_run(
+            root / "ten" / "runs" / "run",
+            sample=Sample(documents=64, seed=0),
+            tokenizer=tokenizer or "bytes",
+            sources=[root / "ten" / "texts"],
+        )
     return Acceptance("this installation", (*checks, *own.checks))
 
 
