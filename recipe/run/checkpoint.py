@@ -45,7 +45,7 @@ from recipe.run.ledger import (
 from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed, unseal
 from recipe.run.statement import Statement, Subject, manifest_plain
 from recipe.run.stream import RunStream
-from recipe.run.turns import TurnAt
+from recipe.run.turns import TurnAt, find_turn
 
 _HARMLESS = ("chunk", "checkpoint", "warning")
 """Rows of another handle that a handle can go on after."""
@@ -150,6 +150,50 @@ class Writer:
             self.subject = replace(self.subject, turn=written.turn)
             yield Standing(opened=snapshot_of(known), known=known, rewinds=False)
             writes.replace_file(latest_path(self._folder.path), written.manifest)
+
+    def write_late(self, end: Snapshot, statement: Statement) -> int:
+        """Put a checkpoint on record that others came after; the run's end on record stays where it is.
+
+        Its manifest follows the last one before its step; none follows it, but the run may be opened, or
+        branched, there.
+
+        Raises:
+            RecipeError: the run went another way since, somebody else is writing, or the system refuses.
+        """
+        path = self._folder.ledger
+        with lease.held(self._folder.lease) as held:
+            check_nothing_lost(self._folder)
+            turn, after = find_turn(path, self.subject.turn)
+            is_behind = after is None or after.end_step >= end.step
+            if turn is None or not is_behind or read_head(path).reached.end_step < end.step:
+                raise self._lost_course(end, after if turn is not None else None)
+            head = read_head(path, end.step, undone=None if after is None else after.number)
+            parent = self._parent(head)
+            states = [self._anchor(head), *map(snapshot_of, closings_since(path, head)), end]
+            warned = self._accounts.warnings(states[0], end)
+            told = _Told(
+                statement,
+                parent,
+                self._accounts.stage_totals(parent["stages"] if parent else {}, states),
+                warnings=[*(parent["warnings"] if parent else ()), *warned],
+                data_changes=self._data_changes(head, parent),
+            )
+            draft = self._sealed(head, [], end, told, late=True)
+            held.check()
+            writes.replace_file(manifest_path(self._folder.path, draft.number), draft.manifest)
+            held.check()
+            self._append(head.tail, draft.rows)
+            return draft.number
+
+    def _lost_course(self, end: Snapshot, after: Row | None) -> RecipeError:
+        given = "another course on record" if after is None else f"a run that turned at step {after.end_step}"
+        return RecipeError.single(
+            f"{self._folder.path}: a checkpoint of another course",
+            f"step {end.step}",
+            given=given,
+            expected="the course that the checkpoint was begun on",
+            fix="leave it: what these weights have seen is not what the record says any more",
+        )
 
     def write_turn(self, standing: Standing) -> Standing:
         """Put a turn on record without a checkpoint: it counts once a later checkpoint does.
@@ -264,7 +308,9 @@ class Writer:
             return self.subject.turn
         return TurnAt.of(Row(_offset(tail, rows[: turns[-1]]), rows[turns[-1]]))
 
-    def _sealed(self, head: Head, bodies: list[Plain], end: Snapshot, told: _Told) -> _Draft:
+    def _sealed(
+        self, head: Head, bodies: list[Plain], end: Snapshot, told: _Told, *, late: bool = False
+    ) -> _Draft:
         """Chain the rows, write the manifest's text, and end with the checkpoint row that names it."""
         time = now()
         rows = chained(head.tail.last, bodies, time=time)
@@ -308,6 +354,7 @@ class Writer:
             "turn": turn.pointer,
             "lineage": lineage(self._folder.ledger, head.parent),
             "snapshot": end.to_plain(),
+            **({"late": True} if late else {}),
         }
         rows += chained(Row(0, last), [body], time=time)
         return _Draft(rows=rows, turn=turn, manifest=data, number=number)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from recipe.config import Recipe
+from recipe.config import Recipe, with_shares
 from recipe.config.targets import make_policy
 from recipe.errors import RecipeError
 from recipe.maths.policies import View
@@ -79,10 +79,7 @@ def asked(
         told = ", ".join(f"{name}: {share}" for name, share in answer.shares.items())
         raise _no_answer(recipe, at, told)
     stage = list(recipe.stages)[at.stage]
-    changed = recipe.stages[stage].model_copy(
-        update={"quotas": shares, "weights": None, "quotas_tokens": None, "quota_ramp": None}
-    )
-    new = recipe.model_copy(update={"stages": {**recipe.stages, stage: changed}})
+    new = with_shares(recipe, stage, shares)
     said = {"target": recipe.policy.target, "memory": remembered}
     return new, Approval(reason=f"policy {recipe.policy.target}", by="policy", policy=said)
 

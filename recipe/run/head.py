@@ -20,7 +20,7 @@ from recipe.run.ledger import (
     Row,
     Tail,
     damaged,
-    last_of_course,
+    is_aside,
     read_tail,
     row_at,
     rows_backwards,
@@ -52,17 +52,32 @@ def read_head(
     after it.
     """
     tail = read_tail(path)
-    last = last_of_course(path, tail)
+    last, numbered = _ends(path, tail)
     if last.kind != "checkpoint" or after_turn or undone is not None:
         return _search(path, tail, limit, (after_turn, undone))
     if limit is None or last.end_step <= limit:
-        return Head(tail, last, _closing_before(path, last), last, last)
+        return Head(tail, last, _closing_before(path, last), last, numbered)
     parent, child = _ancestor(path, last, limit)
     if parent is not None and parent.end_step == limit:
         closing: Row | None = _closing_before(path, parent)
     else:
         closing = _closing_between(path, parent, child, limit)
-    return Head(tail, last, closing, parent, last) if closing else _search(path, tail, limit, (False, None))
+    if closing is None:
+        return _search(path, tail, limit, (False, None))
+    return Head(tail, last, closing, parent, numbered)
+
+
+def _ends(path: Path, tail: Tail) -> tuple[Row, Row | None]:
+    """The last row of the run's course, and the last checkpoint row of all as far as it is not before it."""
+    if not is_aside(tail.last):
+        return tail.last, tail.last
+    numbered: Row | None = None
+    for row in rows_backwards(path, tail.end):
+        if row.kind == "checkpoint":
+            numbered = numbered or row
+        if not is_aside(row):
+            return row, numbered
+    raise AssertionError(f"{path}: the first row is the run's creation")
 
 
 def _closing_before(path: Path, checkpoint: Row) -> Row:
@@ -146,6 +161,8 @@ def _search(path: Path, tail: Tail, limit: int | None, turn: tuple[bool, int | N
         near = near and (undone is None or row.number < undone)
         if row.kind == "checkpoint":
             numbered = numbered or row
+            if row.data.get("late"):
+                continue
             if near and parent is None:
                 parent = row
                 closing = None if row.end_step == limit and not after_turn else closing

@@ -142,11 +142,19 @@ def read_tail(path: Path) -> Tail:
     )
 
 
+def is_aside(row: Row) -> bool:
+    """Whether a row leaves the end of the run's course where it is.
+
+    Rows that only say something do, and checkpoints that were committed after later ones.
+    """
+    return row.kind in SAYING_KINDS or bool(row.data.get("late"))
+
+
 def last_of_course(path: Path, tail: Tail) -> Row:
     """The last row of a ledger that does more than say something."""
-    if tail.last.kind not in SAYING_KINDS:
+    if not is_aside(tail.last):
         return tail.last
-    return next(row for row in rows_backwards(path, tail.end) if row.kind not in SAYING_KINDS)
+    return next(row for row in rows_backwards(path, tail.end) if not is_aside(row))
 
 
 def rows_backwards(path: Path, before: int) -> Iterator[Row]:

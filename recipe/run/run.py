@@ -19,12 +19,16 @@ from recipe.mixing.opening import close_pools
 from recipe.mixing.snapshot import Snapshot
 from recipe.pools import Pool
 from recipe.run.amending import Approval, open_for, turned, words_at, worked_out
+from recipe.run.canonical import Plain
 from recipe.run.checkpoint import Standing, Turning, Writer
 from recipe.run.consulting import asked, is_due, memory_at
 from recipe.run.folder import RunFolder
+from recipe.run.ledger import Tail
 from recipe.run.place import Place, stream_of
+from recipe.run.saving import PendingCheckpoint
+from recipe.run.sayings import counted_checkpoint, say
 from recipe.run.state import State
-from recipe.run.statement import Metrics, Statement, Subject
+from recipe.run.statement import Metrics, Statement, Subject, text_on_record
 from recipe.run.stream import RunStream
 
 
@@ -141,6 +145,51 @@ class Run:
             for standing in self._writer.write(self._standing, end.step, statement):
                 self._standing = standing
             return int(self._standing.known.data["manifest"])
+
+    def begin_checkpoint(self, step: int) -> PendingCheckpoint:
+        """Begin a checkpoint whose weights are being saved; its ``commit`` puts it on record.
+
+        For asynchronous saving: checkpoints may be committed out of order and many steps late.
+
+        Args:
+            step: from ``run.step`` to ``run.num_steps``.
+
+        Raises:
+            RecipeError: the step is behind this handle, or after the run's end.
+        """
+        self._check_open()
+        with self._lock:
+            at, writer = self._snapshot(step), self._writer
+        return PendingCheckpoint(at, lambda statement: self._commit(writer, at, statement))
+
+    def _commit(self, writer: Writer, at: Snapshot, statement: Statement) -> int:
+        self._check_open()
+        with self._lock:
+            if writer is not self._writer or at.step < self.step:
+                return writer.write_late(at, statement)
+            for standing in writer.write(self._standing, at.step, statement):
+                self._standing = standing
+            return int(self._standing.known.data["manifest"])
+
+    def forget(self, manifest: int, *, reason: str = "deleted") -> None:
+        """Put on record that the weights of a checkpoint are gone: branching from it is refused early.
+
+        Args:
+            manifest: its number.
+            reason: why.
+
+        Raises:
+            RecipeError: the run has no such manifest that counts, or the folder cannot be written.
+        """
+        self._check_open()
+        text = text_on_record("reason", reason)
+
+        def body(tail: Tail) -> Plain:
+            row = counted_checkpoint(self._folder, tail, manifest)
+            marks = {"manifest": manifest, "manifest_hash": row.data["manifest_hash"]}
+            return {"kind": "forgotten", **marks, "step": row.end_step, "reason": text}
+
+        say(self._folder, body)
 
     def amend(
         self,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from recipe.config import Recipe
+from recipe.config import Recipe, with_shares
 from recipe.errors import Problem, RecipeError
 from recipe.maths.shares import to_grain
 from recipe.maths.targets import OutOfReach, OutOfReachError, forward_shares
@@ -72,7 +71,10 @@ def solved(folder: RunFolder, place: Place, new: Recipe, goal: Goal) -> Recipe:
         names = list(new.pools)
         problems = [_told(names[beyond.index], beyond, stage, goal) for beyond in error.pools]
         raise RecipeError(f"{folder.path}: totals that cannot be reached", problems) from error
-    return _with_shares(new, ahead, to_grain(dict(zip(new.pools, shares, strict=True))))
+    solved_shares = to_grain(dict(zip(new.pools, shares, strict=True)))
+    for name in ahead:
+        new = with_shares(new, name, solved_shares)
+    return new
 
 
 def _told(name: str, beyond: OutOfReach, stage: str, goal: Goal) -> Problem:
@@ -92,13 +94,3 @@ def _told(name: str, beyond: OutOfReach, stage: str, goal: Goal) -> Problem:
 
 def _percent(share: Fraction) -> str:
     return f"{float(100 * share):.6g} %"
-
-
-def _with_shares(recipe: Recipe, stages: Sequence[str], shares: dict[str, Fraction]) -> Recipe:
-    """A recipe in which some stages have these shares."""
-    none = {"weights": None, "quotas_tokens": None, "quota_ramp": None}
-    changed = {
-        name: stage.model_copy(update={**none, "quotas": dict(shares)}) if name in stages else stage
-        for name, stage in recipe.stages.items()
-    }
-    return recipe.model_copy(update={"stages": changed})

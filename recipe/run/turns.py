@@ -14,7 +14,7 @@ from typing import Any
 
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain, hash_of
-from recipe.run.ledger import TURN_KINDS, Row, damaged, read_tail, row_at, surviving
+from recipe.run.ledger import TURN_KINDS, Row, damaged, is_aside, read_tail, row_at, surviving
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def turn_in_force(path: Path) -> Row:
     for row in surviving(path, read_tail(path)):
         if row.kind in TURN_KINDS:
             return row
-        if row.kind == "checkpoint":
+        if row.kind == "checkpoint" and not is_aside(row):
             return _named(path, row)
     raise AssertionError(f"{path}: the first row is a turn")
 
