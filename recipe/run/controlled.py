@@ -185,28 +185,28 @@ def _fixed(one: Side, other: Side) -> Iterator[str]:
 
 
 def _course(one: Side, other: Side) -> Iterator[str]:
-    """Steps, positions, batches and contexts that are left."""
+    """Steps and positions that are left, and the batches and contexts of the steps that both have."""
     a, b = Curriculum.from_recipe(one.recipe), Curriculum.from_recipe(other.recipe)
+    steps = (a.num_steps - one.step, b.num_steps - other.step)
+    both = min(steps)
     facts: dict[str, tuple[_Fact, _Fact]] = {
-        "steps left": (a.num_steps - one.step, b.num_steps - other.step),
-        "positions left": (
-            a.positions - a.positions_at(one.step),
-            b.positions - b.positions_at(other.step),
-        ),
-        "batches": (_batches(a, one.step, "batch"), _batches(b, other.step, "batch")),
-        "contexts": (_batches(a, one.step, "context"), _batches(b, other.step, "context")),
+        "steps left": steps,
+        "positions left": (a.positions - a.positions_at(one.step), b.positions - b.positions_at(other.step)),
+        "batches": (_sizes(a, one.step, both, "batch"), _sizes(b, other.step, both, "batch")),
+        "contexts": (_sizes(a, one.step, both, "context"), _sizes(b, other.step, both, "context")),
     }
     for what, (mine, theirs) in facts.items():
         if mine != theirs:
             yield f"{what}: {_course_text(mine)} → {_course_text(theirs)}"
 
 
-def _batches(curriculum: Curriculum, step: int, what: str) -> list[tuple[int, int]]:
-    """Steps left by size of batch or context, in order: ``(steps, size)``."""
+def _sizes(curriculum: Curriculum, step: int, num_steps: int, what: str) -> list[tuple[int, int]]:
+    """Sizes of batch or context over some steps, in order: ``(steps, size)``."""
+    stop = step + num_steps
     ahead = [
-        (int(getattr(stretch, what)), stretch.stop_step - max(stretch.first_step, step))
+        (int(getattr(stretch, what)), min(stretch.stop_step, stop) - max(stretch.first_step, step))
         for stretch in curriculum.stretches
-        if stretch.stop_step > step
+        if stretch.stop_step > step and stretch.first_step < stop
     ]
     return [(sum(steps for _, steps in run), size) for size, run in groupby(ahead, key=lambda pair: pair[0])]
 
