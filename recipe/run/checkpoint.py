@@ -227,6 +227,7 @@ class Writer:
             files = standing.turning.files if standing.turning is not None else {}
             for name, data in files.items():
                 held.check()
+                writes.make_folder((self._folder.path / name).parent)
                 writes.replace_file(self._folder.path / name, data)
             if draft.manifest:
                 held.check()
