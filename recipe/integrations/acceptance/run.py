@@ -33,6 +33,8 @@ ROWS = 32
 """Rows of such a step."""
 MOST_COURSES = 8
 """Turns of a run that are looked at, the latest of them."""
+CANDIDATES = 4
+"""Documents that are looked for, for each that is put together."""
 RESUMES = 3
 """Steps whose state is saved and opened apart."""
 AHEAD = 64
@@ -200,13 +202,28 @@ class Gathered:
             rows = _some(self._chance, range(len(planned)), ROWS)
             self.rows += [span.seen(step, row, planned[row]) for row in rows]
             of_rows = [(planned[row].pool, piece.document) for row in rows for piece in planned[row].pieces]
-            for pool, number in _some(self._chance, of_rows, -(-documents // len(steps))):
+            for pool, number in _some(self._chance, of_rows, CANDIDATES * -(-documents // len(steps))):
                 wanted.setdefault(span.stream.pools.index(pool), set()).add(int(number))
             read.append(step)
-        for hit in sorted(_hits(span, wanted, read)):
+        for hit in sorted(self._chosen(span, list(_hits(span, wanted, read)), documents)):
             piece = Piece(hit.document, hit.start, hit.stop, hit.fresh, hit.column)
             planned_row = Planned(span.stream.pools[hit.pool], hit.epoch, (piece,))
             self.readings.add(span.seen(hit.step, hit.row, planned_row), hit.epoch)
+
+    def _chosen(self, span: Span, hits: Sequence[Hit], documents: int) -> list[Hit]:
+        """The pieces of so many documents: those seen whole first, of these the ones in several pieces."""
+        readings: dict[tuple[int, int, int], list[Hit]] = {}
+        for hit in hits:
+            readings.setdefault((hit.pool, hit.epoch, hit.document), []).append(hit)
+
+        def rank(key: tuple[int, int, int]) -> tuple[bool, bool]:
+            held = span.text(span.stream.pools[key[0]], key[2]).num_tokens
+            seen = sum(hit.stop - hit.fresh for hit in readings[key])
+            return seen < held, len(readings[key]) == 1
+
+        keys = list(readings)
+        order = sorted((keys[k] for k in self._chance.permutation(len(keys))), key=rank)
+        return [hit for key in order[:documents] for hit in readings[key]]
 
 
 def _hits(span: Span, wanted: Mapping[int, set[int]], steps: Sequence[int]) -> Iterator[Hit]:
