@@ -32,6 +32,7 @@ from recipe.run.folder import FOLDERS, RecipeVersion, RunFolder, check_name
 from recipe.run.holdings import Holding, known_paths, tokenizers
 from recipe.run.origin import Origin, find_origin, split_place
 from recipe.run.start import refuse_taken, taken
+from recipe.run.statement import text_on_record
 from recipe.run.wishes import Wish
 
 
@@ -128,6 +129,7 @@ def plan_branches(
         except RecipeError as error:
             where = "" if len(wishes) == 1 else f"{wish.name}: "
             problems += [replace(problem, where=f"{where}{problem.where}") for problem in error.problems]
+    problems += _texts(wishes, approved_by)
     problems += _same_names([wish.name for wish in wishes])
     if problems:
         raise RecipeError(f"{origin.folder.path}: not branched", problems)
@@ -233,6 +235,18 @@ def _described(origin: Origin, planned: Planned, path: Path, approved_by: str | 
         trunk=planned.trunk,
         notes=tuple(notes(origin, planned)),
     )
+
+
+def _texts(wishes: Sequence[Wish], approved_by: str | None) -> list[Problem]:
+    """Texts that cannot be put on record."""
+    texts = {("--reason", wish.reason) for wish in wishes} | {("--approved-by", approved_by or "")}
+    problems = []
+    for where, text in sorted(texts):
+        try:
+            text_on_record(where, text)
+        except ValueError as error:
+            problems.append(Problem(where, str(error), "a text of one line", "write it in one line"))
+    return problems
 
 
 def _same_names(names: Sequence[str]) -> list[Problem]:
