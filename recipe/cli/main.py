@@ -75,6 +75,14 @@ VERBS: dict[str, Verb] = {
         ),
         "recipe.cli.compare",
     ),
+    "adopt": Verb(
+        "go on from a branch as the trunk, or amend the trunk with its changes; keeps the evidence",
+        (
+            "recipe adopt runs/B --approved-by NAME --reason 'code loss' --evidence runs/A",
+            "recipe adopt runs/B@7 --as amend --approved-by NAME --reason 'code loss'",
+        ),
+        "recipe.cli.adopt",
+    ),
     "audit": Verb(
         "recompute what a run says it spent, and name what is wrong",
         (

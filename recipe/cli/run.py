@@ -12,6 +12,7 @@ from typing import Any
 from recipe.cli.found import prepare_missing
 from recipe.cli.options import add_json, add_recipe_words, split_words
 from recipe.cli.output import confirm, print_json, print_tables, progress, say
+from recipe.cli.status import superseded
 from recipe.config import Recipe, expand_sweep, load_recipe, sweep_labels
 from recipe.errors import RecipeError
 from recipe.integrations.holding import Holding, inspect
@@ -25,6 +26,7 @@ from recipe.run.folder import RunFolder, check_name, read_version
 from recipe.run.ledger import read_tail, surviving
 from recipe.run.opening import find_place
 from recipe.run.run import Run
+from recipe.run.sayings import went_on_in
 from recipe.run.start import resume_or_start
 
 ASK_ABOVE_BYTES = 10 << 30
@@ -173,6 +175,8 @@ def _say_where(run: Run, *, quiet: bool) -> None:
         say(f"{run.path}: going on at step {run.step:,} of {run.num_steps:,}", quiet=quiet)
     else:
         say(f"{run.path}: starting, {run.num_steps:,} steps", quiet=quiet)
+    if (decision := went_on_in(RunFolder(run.path))) is not None:
+        say(f"warning: {superseded(decision)}")
     for name in run.data_change:
         say(f"{run.path}: pool {name} changed; it is read from its beginning, on record", quiet=quiet)
 

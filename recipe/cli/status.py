@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Group
 from rich.text import Text
@@ -81,11 +83,21 @@ def _checkpoints(status: Status) -> list[Group]:
     return [table("last checkpoints", columns, rows)] if rows else []
 
 
+def superseded(decision: Mapping[str, Any]) -> str:
+    """One line about a branch that goes on as the trunk in place of this run."""
+    return (
+        f"the trunk went on in {decision['run']} (manifest {decision['manifest']}), approved by "
+        f"{decision['approved_by']} at {decision['time']}: {decision['reason']}"
+    )
+
+
 def _remarks(status: Status) -> list[str]:
     lines = [
         f"warning: pool {row['pool']} {row['what']} ({row['max_epochs']}), by step {row['step']}"
         for row in status.warnings
     ]
+    if status.went_on_in is not None:
+        lines.append(superseded(status.went_on_in))
     if status.served is not None:
         lines.append(f"last step handed to the trainer: {status.served['step']:,} at {status.served['time']}")
     if status.unfinished is not None:

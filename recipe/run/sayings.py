@@ -8,6 +8,7 @@ What was opened was seen, and stays.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterable
 
 from recipe.errors import RecipeError
@@ -15,9 +16,10 @@ from recipe.run import lease, writes
 from recipe.run.canonical import Plain, canonical
 from recipe.run.checkpoint import check_nothing_lost
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import SAYING_KINDS, Row, Tail, chained, now, read_tail, surviving
+from recipe.run.ledger import SAYING_KINDS, Row, Tail, chained, now, read_tail, row_at, surviving
 
 _SHOWN = 8
+_DECISION = b'"kind":"decision"'
 
 
 def say(folder: RunFolder, compose: Callable[[Tail], Plain]) -> Row:
@@ -61,6 +63,24 @@ def counted_checkpoint(
             return row
         known.append(row)
     raise _no_checkpoint(folder, known[:_SHOWN], manifest, step)
+
+
+def went_on_in(folder: RunFolder) -> Plain | None:
+    """The last decision on record that another run goes on as the trunk of this one; None without any.
+
+    The ledger is searched as bytes: it may be long, and such rows are rare.
+    """
+    own = row_at(folder.ledger, 0).data["id"]
+    with folder.ledger.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        end = len(data)
+        while (found := data.rfind(_DECISION, 0, end)) >= 0:
+            end = data.rfind(b"\n", 0, found) + 1
+            if data.find(b"\n", found) < 0:
+                continue  # an append that was cut short
+            row = row_at(folder.ledger, end).data
+            if row["kind"] == "decision" and row["as"] == "trunk" and row["id"] != own:
+                return row
+    return None
 
 
 def that_count(sayings: Iterable[Row], checkpoints: Iterable[tuple[int, str]], run_id: str) -> list[Row]:

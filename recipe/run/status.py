@@ -18,6 +18,7 @@ from recipe.run.ledger import Row, last_of_course, row_at, surviving
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.opening import find_place
 from recipe.run.run import stage_at
+from recipe.run.sayings import went_on_in
 from recipe.run.statement import prior_of
 
 SHOWN_CHECKPOINTS = 5
@@ -68,6 +69,8 @@ class Status:
     """Weights from elsewhere that it started from; the tokens they had seen are in no other number."""
     parent: Plain | None
     """Of a branch: where it started, what differs, and whether that is all."""
+    went_on_in: Plain | None
+    """The decision that a branch goes on as the trunk in place of this run."""
     checkpoints: list[CheckpointStatus]
     """The last few, latest first."""
     warnings: list[Plain]
@@ -123,6 +126,7 @@ def run_status(path: str | Path) -> Status:
         },
         prior=prior_of(place.recipe),
         parent=row_at(folder.ledger, 0).data.get("parent"),
+        went_on_in=went_on_in(folder),
         checkpoints=_checkpoints(folder, head.parent),
         warnings=_warnings(folder, head.parent),
         served=None if is_complete else _beyond(read_progress(folder), snapshot.step),
