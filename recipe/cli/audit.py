@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from recipe.audit import Audit, audit_run
 from recipe.audit.coverage import Coverage
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables, progress
-from recipe.errors import RecipeError
+from recipe.errors import Problem, RecipeError
 from recipe.report.audits import audit_tables, finding_lines, limit_lines
 from recipe.report.figures import amount
+from recipe.run.served import compare_served
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,12 +60,22 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="open no token file: pools may be metadata alone (card.json, offsets.npy, units.npy)",
     )
+    parser.add_argument(
+        "--served",
+        action="store_true",
+        help="compare the batch digests that the ranks kept with what the run serves",
+    )
+    parser.add_argument(
+        "--digests", type=Path, metavar="DIR", help="where they are; default: the run's folder `digests`"
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
     """Audit the run; 0 nothing is wrong, 1 something is."""
     _check_options(args)
     audit = _audited(args)
+    if args.served:
+        audit = _with_served(audit, args)
     plain = audit.to_plain()
     if args.json:
         print_json(plain)
@@ -97,23 +109,48 @@ def _audited(args: argparse.Namespace) -> Audit:
         )
 
 
-def _check_options(args: argparse.Namespace) -> None:
-    """Refuse what would have no effect beside ``--chain-only``."""
-    named = {
-        "--since": args.since,
-        "--stage": args.stage,
-        "--metadata-only": args.metadata_only,
-        "--pools-root": args.pools_root,
-    }
-    given = [option for option, value in named.items() if value]
-    if args.chain_only and given:
-        raise RecipeError.single(
-            "recipe audit",
-            "--chain-only",
-            given=f"with {', '.join(given)}",
-            expected="nothing that is about rows computed again, or about pools",
-            fix="leave one of them out: the chain alone is hashes, order and numbers",
+def _with_served(audit: Audit, args: argparse.Namespace) -> Audit:
+    """The audit, and what batch digests say: another program's answer, said apart."""
+    try:
+        served = compare_served(
+            args.run,
+            digests=args.digests,
+            pools_root=args.pools_root,
+            full=args.full,
+            seed=args.seed,
+            workers=args.workers,
         )
+    except RecipeError as error:
+        if audit.ok:
+            raise
+        # what the audit found is why the run cannot be opened
+        said = f"batch digests: not compared, for the run cannot be opened ({error.title})"
+        return replace(audit, checked=replace(audit.checked, served=said))
+    findings = (*audit.findings, *served.findings)
+    return replace(audit, findings=findings, checked=replace(audit.checked, served=served.said))
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options that would have no effect, all at once."""
+    of_rows = ("--since", "--stage", "--metadata-only", "--pools-root", "--served", "--seed", "--workers")
+    given = [name for name in of_rows if _value(args, name) not in (None, False)]
+    fix = "leave one of them out"
+    problems = []
+    if args.chain_only and given:
+        expected = "nothing that is about rows computed again, or about pools"
+        problems.append(Problem("--chain-only", f"with {', '.join(given)}", expected, fix))
+    if args.metadata_only and args.served:
+        expected = "one of them: batches cannot be assembled without tokens"
+        problems.append(Problem("--metadata-only", "with --served", expected, fix))
+    if args.digests is not None and not args.served:
+        fix = "add --served: digests are compared only when asked for"
+        problems.append(Problem("--digests", str(args.digests), "--served beside it", fix))
+    if problems:
+        raise RecipeError("recipe audit", problems)
+
+
+def _value(args: argparse.Namespace, option: str) -> object:
+    return getattr(args, option.removeprefix("--").replace("-", "_"))
 
 
 def _verdict(findings: int, checked: Coverage) -> str:
