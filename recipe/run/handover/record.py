@@ -16,7 +16,7 @@ from pathlib import Path
 from recipe.errors import Problem, RecipeError
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
-from recipe.run.ledger import SAYING_KINDS, Row, rows_backwards
+from recipe.run.ledger import SAYING_KINDS, Row, damaged, rows_backwards
 from recipe.run.manifest import manifest_path
 
 _PLAIN = r"\w[\w.-]*"
@@ -68,6 +68,7 @@ def record_of(folder: RunFolder) -> Record:
     end, tip, numbers = _counting(folder.ledger, head.tail.end)
     names = ["ledger.jsonl", *_members(folder.path)]
     names += [manifest_path(Path(), number).as_posix() for number in numbers]
+    names += [inner for inner in ("manifests", *_MEMBERS) if inner and (folder.path / inner).is_symlink()]
     _check_plain_files(folder.path, names)
     names = sorted(set(names) - {"ledger.jsonl"})
     return Record(folder, end, head.tail.size - end, tip, tuple(names))
@@ -87,10 +88,17 @@ def _counting(ledger: Path, end: int) -> tuple[int, int | None, list[int]]:
         elif row.kind in ("checkpoint", "created") and not row.data.get("late"):
             last = last or row
         if row.kind == "checkpoint":
-            numbers.append(int(row.data["manifest"]))
+            numbers.append(_manifest_of(ledger, row))
             if tip is None and not row.data.get("late"):
                 tip = numbers[-1]
     return stop, tip, numbers
+
+
+def _manifest_of(ledger: Path, row: Row) -> int:
+    number = row.data["manifest"]
+    if type(number) is not int or number < 1:
+        raise damaged(ledger, row.offset, f"manifest {number!r:.40}", "the number of a manifest")
+    return number
 
 
 def _members(folder: Path) -> Iterator[str]:

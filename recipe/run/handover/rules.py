@@ -45,7 +45,11 @@ def sequence_rules(recipe: Recipe, pools: Mapping[str, Pool]) -> Plain:
             "first_position": layout.first_position,
             "positions": layout.positions,
             "context": layout.context,
-            "batch": {s.first_step: s.batch for s in curriculum.stretches if s.stage == index},
+            "batch": [
+                {"from_step": stretch.first_step, "sequences": stretch.batch}
+                for stretch in curriculum.stretches
+                if stretch.stage == index
+            ],
             "pools": {name: _rule(recipe, layout.name, pool) for name, pool in pools.items()},
         }
     return {"format": FORMAT, "words": WORDS, "labels": recipe.labels, "stages": stages}
