@@ -59,18 +59,18 @@ def decision(course: Following, entry: Entry, row: Plain) -> None:
         entry,
         row,
         {
-            "as": (lambda value: value in ("trunk", "amend"), "trunk or amend"),
+            "as": (lambda value: value in ("trunk", "amend", "choice"), "trunk, amend or choice"),
             "run": (_is_text, "the name of a run"),
             "id": (_is_text, "what tells it from all others"),
             "manifest": (_is_number, "the number of a manifest"),
-            "hash": (_is_hash, "its hash"),
+            "manifest_hash": (_is_hash, "its hash"),
             "evidence": (_is_hash, "the hash of what it rests on"),
             "approved_by": (_is_text, "a name"),
             "reason": (_is_text, "a text"),
         },
     )
     if row.get("id") == course.created.get("id"):
-        _known(course, entry, row.get("manifest"), row.get("hash"))
+        _known(course, entry, row.get("manifest"), row.get("manifest_hash"))
     rests_on(course, entry, row.get("evidence"))
 
 
@@ -84,7 +84,7 @@ def forgotten(course: Following, entry: Entry, row: Plain) -> None:
             "manifest": (_is_number, "the number of a manifest on record"),
             "reason": (_is_text, "a text"),
         },
-        ("manifest_hash",),
+        ("manifest_hash", "step"),
     )
     _known(course, entry, row.get("manifest"), row.get("manifest_hash"))
 
@@ -135,8 +135,7 @@ def _known(course: Following, entry: Entry, number: object, hashed: object) -> N
         if number not in course.numbers:
             course.say(entry, "lineage", "manifest", "the number of a manifest on record", number)
     elif hashed is not None and hashed != known["hash"]:
-        key = "hash" if entry.kind == "decision" else "manifest_hash"
-        course.say(entry, "lineage", key, f"{known['hash']}, that of manifest {number}", hashed)
+        course.say(entry, "lineage", "manifest_hash", f"{known['hash']}, that of manifest {number}", hashed)
 
 
 def _is_number(value: Any) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
 from recipe.maths.intervals import FEWEST, Estimate
-from recipe.report.figures import amount, signed
+from recipe.report.figures import amount
 from recipe.report.tables import table
 from recipe.run.comparison import Comparison, RunAtStep
 from recipe.run.effects import Cell, Metric
@@ -70,7 +70,7 @@ def _run_cells(run: RunAtStep) -> tuple[str, ...]:
     others = [f"{key} {value}" for key, value in seeds.items() if key != "seed"]
     parent = run.parent
     return (
-        run.name,
+        run.label,
         run.arm,
         ", ".join([str(seeds["seed"]), *others]),
         f"{parent['run']}@{parent['manifest']}, step {parent['step']:,}" if parent else "–",
@@ -96,22 +96,25 @@ def _rest_cells(rest: Rest | None) -> tuple[str, str, str, str]:
 def _pools(comparison: Comparison) -> Group:
     first, *others = comparison.runs
     names = list(dict.fromkeys(name for run in comparison.runs for name in run.pools))
-    columns = ["pool", first.name]
+    columns = ["pool", first.label]
     for run in others:
-        columns += [run.name, "more (+), less (-)"]
-    rows = [[name, *_pool_cells(name, comparison.runs)] for name in names]
+        columns += [run.label, "more (+), less (-)"]
+    rows = [[name, *_token_cells([run.spent.get(name) for run in comparison.runs])] for name in names]
+    for group in dict.fromkeys(group for run in comparison.runs for group in run.groups):
+        sums = [run.of_group(group) if group in run.groups else None for run in comparison.runs]
+        rows.append([f"(group) {group}", *_token_cells(sums)])
     total = ["all", f"{first.counted:,}"]
     for run in others:
-        total += [f"{run.counted:,}", signed(run.counted - first.counted)]
+        total += [f"{run.counted:,}", exactly_signed(run.counted - first.counted)]
     return table("tokens read, cumulative", columns, rows, total=total)
 
 
-def _pool_cells(name: str, runs: tuple[RunAtStep, ...]) -> Iterator[str]:
-    base = runs[0].spent.get(name, 0)
-    for place, run in enumerate(runs):
-        yield f"{run.spent[name]:,}" if name in run.spent else "–"
+def _token_cells(counts: Sequence[int | None]) -> Iterator[str]:
+    """What each run read, and how much more than the first."""
+    for place, count in enumerate(counts):
+        yield "–" if count is None else f"{count:,}"
         if place:
-            yield exactly_signed(run.spent.get(name, 0) - base)
+            yield exactly_signed((count or 0) - (counts[0] or 0))
 
 
 def _metrics(comparison: Comparison) -> Iterator[Group]:
@@ -136,7 +139,7 @@ def _metric_cells(metric: Metric) -> list[str]:
     for place, cell in enumerate(metric.cells):
         cells.append(mean_text(cell))
         if place:
-            cells.append("–" if cell.delta is None else _delta_text(cell))
+            cells.append("–" if cell.delta is None else _delta_text(metric, cell.delta, paired=cell.paired))
     return cells
 
 
@@ -149,10 +152,13 @@ def mean_text(cell: Cell) -> str:
     return _estimate_text(cell.estimate, f"{float(cell.estimate.mean):.6g}")
 
 
-def _delta_text(cell: Cell) -> str:
-    assert cell.delta is not None
-    mark = "= " if cell.paired else ""
-    return mark + _estimate_text(cell.delta, f"{float(cell.delta.mean):+.6g}")
+def _delta_text(metric: Metric, delta: Estimate, *, paired: bool) -> str:
+    """A difference, whether it is for the better, and whether its interval leaves that open."""
+    worse = metric.worse_by(delta)
+    word = "worse" if worse > 0 else "better" if worse < 0 else "equal"
+    is_open = worse and delta.half_width is not None and delta.half_width >= abs(worse)
+    text = _estimate_text(delta, f"{float(delta.mean):+.6g}")
+    return f"{'= ' if paired else ''}{text} {word}{', or not' if is_open else ''}"
 
 
 def _estimate_text(made: Estimate, mean: str) -> str:

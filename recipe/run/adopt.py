@@ -123,7 +123,7 @@ def _as_trunk(proposal: Proposal, word: Word) -> Adoption:
     told, untold = [], None
     mark = _decide(origin.folder, proposal, word, own=True)
     told.append(str(origin.folder.path))
-    if trunk is not None and not _is_complete(trunk):
+    if trunk is not None and not trunk.is_complete:
         try:
             _decide(trunk.folder, proposal, word, own=False)
             told.append(str(trunk.folder.path))
@@ -221,20 +221,13 @@ def _against_amending(origin: Origin, history: History, trunk: History) -> Itera
     if parent.get("renamed"):
         given = ", ".join(f"{old} → {new}" for old, new in parent["renamed"].items())
         yield Problem("pools", given, "pools called as in the trunk", fix)
-    if _is_complete(trunk):
+    if trunk.is_complete:
         yield Problem(str(trunk.folder.path), "a run that is complete", "steps that are left", fix)
     held = find_place(trunk.folder).state.holdings
     for name, mine in origin.state.holdings.items():
         if name in held and held[name].fingerprint != mine.fingerprint and not parent.get("retokenised"):
             given, expected = f"fingerprint {mine.fingerprint}", f"{held[name].fingerprint}, as in the trunk"
             yield Problem(f"pools.{name}", given, expected, fix)
-
-
-def _is_complete(history: History) -> bool:
-    if not history.points:
-        return False
-    last = history.manifest(max(history.points, key=lambda point: (point.step, point.row)))
-    return bool(last["snapshot"]["ended"] or last["checkpoint"]["step"] == last["num_steps"])
 
 
 def _no_trunk(history: History) -> RecipeError:

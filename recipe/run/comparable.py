@@ -18,22 +18,14 @@ from recipe.run.lineage_tree import ancestry
 class Contestant:
     """A run at the compared step."""
 
+    label: str
+    """The run's name; its path where several have that name."""
     history: History
     point: Point
     """The last checkpoint there."""
     manifest: Plain
     recipe: Recipe
     """In force there."""
-
-    @property
-    def name(self) -> str:
-        """Of the run."""
-        return self.history.name
-
-    @property
-    def counted(self) -> int:
-        """Counted tokens up to there, over all pools."""
-        return sum(int(pool["tokens"]["spent"]) for pool in self.manifest["pools"].values())
 
 
 @dataclass(frozen=True)
@@ -49,18 +41,18 @@ class _Exit:
 def remarks(contestants: Sequence[Contestant], arms: Sequence[Arm], step: int) -> list[str]:
     """Everything that a reader of the comparison must know, loudest first; empty for a controlled one."""
     told = [
-        f"{each.name} is an uncontrolled branch: {'; '.join(_against(each.history.parent))}"
+        f"{each.label} is an uncontrolled branch: {'; '.join(_against(each.history.parent))}"
         for each in contestants
         if each.history.parent is not None and not each.history.parent.get("controlled")
     ]
     for place, other in enumerate(contestants[1:], start=1):
         first = contestants[_counterpart(place, arms)]
-        told += [f"{other.name} against {first.name}: {line}" for line in _against_each_other(first, other)]
+        told += [f"{other.label} against {first.label}: {line}" for line in _against_each_other(first, other)]
     for each in contestants:
         told += _turned(each, step, _shared_row(each, contestants))
     for arm in arms:
         if len(set(arm.seeds)) < len(arm.seeds):
-            names = ", ".join(contestants[run].name for run in arm.runs)
+            names = ", ".join(contestants[run].label for run in arm.runs)
             told.append(f"{names}: some have the same seed, and repeat nothing by chance")
     return list(dict.fromkeys(told))
 
@@ -110,7 +102,7 @@ def _parted(first: Contestant, other: Contestant, common: str, exits: tuple[_Exi
             continue
         kept = {point.manifest_hash for point in ancestor.history.points}
         if at.manifest not in kept:
-            yield f"{ancestor.name} was rewound past step {at.step}, where the line of {branch.name} left it"
+            yield f"{ancestor.label} was rewound past step {at.step}, where {branch.label} left its line"
 
 
 def _exits(history: History) -> dict[str, _Exit]:
@@ -142,7 +134,7 @@ def _turned(each: Contestant, step: int, shared: int) -> Iterator[str]:
     words = {"amend": "was amended", "data": "went on with new data", "skip": "skipped steps"}
     for turn in each.history.turns:
         if turn.step <= step and turn.row > shared:
-            yield f"{each.name} {words.get(turn.kind, 'had documents withdrawn')} at step {turn.step:,}"
+            yield f"{each.label} {words.get(turn.kind, 'had documents withdrawn')} at step {turn.step:,}"
 
 
 def _shared_row(each: Contestant, contestants: Sequence[Contestant]) -> int:

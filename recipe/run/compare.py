@@ -79,12 +79,15 @@ def compared(histories: Sequence[History], question: Question, *, final: bool = 
     """The comparison of some runs; ``final``: with the sets that are sealed otherwise."""
     margins = read_margins(question.no_worse_than)
     step, steps = _step(histories, question.step)
-    contestants = [_contestant(history, step) for history in histories]
+    contestants = [
+        _contestant(label, history, step)
+        for label, history in zip(_labels(histories), histories, strict=True)
+    ]
     measured = [metrics_at(history, step) for history in histories]
     shown = [told if final else without_sealed(told) for told in measured]
     arms = arms_of(
         [
-            (each.name, identity_of(each.history, each.recipe, step), seeds_of(each.recipe))
+            (each.label, identity_of(each.history, each.recipe, step), seeds_of(each.recipe))
             for each in contestants
         ]
     )
@@ -143,12 +146,20 @@ def _listed(steps: Sequence[int]) -> str:
     return f"…, {text}" if len(steps) > _SHOWN else text or "no step"
 
 
-def _contestant(history: History, step: int) -> Contestant:
+def _labels(histories: Sequence[History]) -> list[str]:
+    names = [history.name for history in histories]
+    return [
+        name if names.count(name) == 1 else str(history.folder.path)
+        for name, history in zip(names, histories, strict=True)
+    ]
+
+
+def _contestant(label: str, history: History, step: int) -> Contestant:
     point = history.at(step)[-1]
     manifest = history.manifest(point)
     source = str(manifest_path(history.folder.path, point.manifest))
     recipe = recipe_from_plain(manifest["recipe"]["resolved"], source=source)
-    return Contestant(history=history, point=point, manifest=manifest, recipe=recipe)
+    return Contestant(label=label, history=history, point=point, manifest=manifest, recipe=recipe)
 
 
 def _run(each: Contestant, arm: Arm, metrics: dict[str, Plain]) -> RunAtStep:
@@ -156,7 +167,8 @@ def _run(each: Contestant, arm: Arm, metrics: dict[str, Plain]) -> RunAtStep:
     parent = history.parent
     hours = [at.gpu_hours for at in history.at(each.point.step) if at.gpu_hours is not None]
     return RunAtStep(
-        name=each.name,
+        label=each.label,
+        name=history.name,
         id=history.id,
         path=str(history.folder.path),
         arm=arm.name,
@@ -175,6 +187,7 @@ def _run(each: Contestant, arm: Arm, metrics: dict[str, Plain]) -> RunAtStep:
             name: {**pool["tokens"], "sequences": pool["sequences"]}
             for name, pool in manifest["pools"].items()
         },
+        groups={name: tuple(group.pools) for name, group in each.recipe.groups.items()},
         metrics=metrics,
         rest=rest_at(history, each.point.step),
     )
@@ -191,7 +204,7 @@ def _sealed(
     found: dict[str, list[str]] = {}
     for each, told in zip(contestants, measured, strict=True):
         for name in filter(is_sealed, told):
-            found.setdefault(name, []).append(each.name)
+            found.setdefault(name, []).append(each.label)
     return {name: tuple(runs) for name, runs in sorted(found.items())}
 
 

@@ -35,6 +35,8 @@ class Question:
 class RunAtStep:
     """A run at the compared step."""
 
+    label: str
+    """Its name; its path where several of the runs have that name."""
     name: str
     id: str
     path: str
@@ -57,6 +59,8 @@ class RunAtStep:
     """Tokens that the start weights had seen; never added."""
     pools: dict[str, dict[str, int]]
     """Cumulative tokens by pool and kind."""
+    groups: dict[str, tuple[str, ...]]
+    """Members of the recipe's pool groups."""
     metrics: dict[str, Plain]
     """Those that may be seen."""
     rest: Rest | None
@@ -74,9 +78,17 @@ class RunAtStep:
     def to_plain(self, first: RunAtStep) -> Plain:
         """As answers hold it, with what it read more (+) and less (-) than the first run."""
         plain = {**asdict(self), "seeds": dict(self.seeds), "rest": self.rest and self.rest.to_plain()}
-        more = {pool: tokens - first.spent.get(pool, 0) for pool, tokens in self.spent.items()}
-        more |= {pool: -tokens for pool, tokens in first.spent.items() if pool not in more}
-        return {**plain, "counted": self.counted, "more": more}
+        plain["groups"] = {group: list(members) for group, members in self.groups.items()}
+        return {**plain, "counted": self.counted, "more": self.more(first)}
+
+    def more(self, first: RunAtStep) -> dict[str, int]:
+        """Counted tokens that it read more (+) and less (-) than another run, by pool."""
+        pools = dict.fromkeys([*first.spent, *self.spent])
+        return {pool: self.spent.get(pool, 0) - first.spent.get(pool, 0) for pool in pools}
+
+    def of_group(self, group: str) -> int:
+        """Counted tokens of a pool group."""
+        return sum(self.spent.get(pool, 0) for pool in self.groups.get(group, ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +134,7 @@ class Comparison:
             "remarks": list(self.remarks),
             "runs": [run.to_plain(self.runs[0]) for run in self.runs],
             "arms": [
-                {"name": arm.name, "runs": [self.runs[run].name for run in arm.runs]} for arm in self.arms
+                {"name": arm.name, "runs": [self.runs[run].label for run in arm.runs]} for arm in self.arms
             ],
             "metrics": [metric.to_plain() for metric in self.metrics],
             "margins": [judgement.to_plain() for judgement in self.judgements],

@@ -170,7 +170,7 @@ def _sealed(found: Comparison) -> RecipeError:
     return RecipeError.single(
         "final sets are sealed",
         "--open-final",
-        given=f"no decision on record for one of {', '.join(run.name for run in found.runs)}",
+        given=f"no decision on record for one of {', '.join(run.label for run in found.runs)}",
         expected="a decision that was made without them",
         fix="decide first: recipe compare … --decide RUN --approved-by NAME --reason …, or recipe adopt",
     )

@@ -61,14 +61,17 @@ class Metric:
         """``SET.NAME``."""
         return f"{self.set}.{self.key}"
 
+    def worse_by(self, delta: Estimate) -> Fraction:
+        """By how much a difference is for the worse; negative: for the better."""
+        return delta.mean if self.better == "lower" else -delta.mean
+
     def to_plain(self) -> Plain:
         """As answers hold it."""
-        return {
-            "set": self.set,
-            "name": self.key,
-            "better": self.better,
-            "arms": [cell.to_plain() for cell in self.cells],
-        }
+        arms = [cell.to_plain() for cell in self.cells]
+        for cell, plain in zip(self.cells, arms, strict=True):
+            if cell.delta is not None:
+                plain["delta"]["worse_by"] = float(self.worse_by(cell.delta))
+        return {"set": self.set, "name": self.key, "better": self.better, "arms": arms}
 
 
 def effects(

@@ -49,6 +49,8 @@ class History:
     """A run, as its record tells it."""
 
     folder: RunFolder
+    end: int
+    """Bytes of the ledger that were read: what is added meanwhile is not looked at."""
     created: Row
     points: tuple[Point, ...]
     """In the order of the ledger; late ones come after those they precede."""
@@ -66,6 +68,14 @@ class History:
     def id(self) -> str:
         """What tells the run from all others."""
         return str(self.created.data["id"])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no step is left after its furthest checkpoint."""
+        if not self.points:
+            return False
+        last = self.manifest(max(self.points, key=lambda point: (point.step, point.row)))
+        return bool(last["snapshot"]["ended"] or last["checkpoint"]["step"] == last["num_steps"])
 
     @property
     def parent(self) -> Plain | None:
@@ -107,7 +117,8 @@ def read_history(path: str | Path) -> History:
     turns: list[Turn] = []
     sayings: list[Row] = []
     created: Row | None = None
-    for row, is_counted in _rows(folder.ledger):
+    end = read_tail(folder.ledger).end
+    for row, is_counted in _rows(folder.ledger, end):
         if row.kind in SAYING_KINDS:
             sayings.append(row)
         elif row.kind == "created":
@@ -121,6 +132,7 @@ def read_history(path: str | Path) -> History:
     kept = that_count(sayings[::-1], counted, str(created.data["id"]))
     return History(
         folder=folder,
+        end=end,
         created=created,
         points=tuple(points[::-1]),
         turns=tuple(turns[::-1]),
@@ -137,15 +149,15 @@ def common_steps(histories: list[History]) -> list[int]:
 def counted_chunks(history: History, step: int) -> Iterator[Row]:
     """The chunk rows that lead to a step, last first."""
     bound = Bound(step)
-    for row in rows_backwards(history.folder.ledger, read_tail(history.folder.ledger).end):
+    for row in rows_backwards(history.folder.ledger, history.end):
         if row.kind not in SAYING_KINDS and bound.keeps(row) and row.kind == "chunk":
             yield row
 
 
-def _rows(ledger: Path) -> Iterator[tuple[Row, bool]]:
+def _rows(ledger: Path, end: int) -> Iterator[tuple[Row, bool]]:
     """Every row, last first, and whether no rewind discarded it."""
     bound = Bound()
-    for row in rows_backwards(ledger, read_tail(ledger).end):
+    for row in rows_backwards(ledger, end):
         yield row, row.kind not in SAYING_KINDS and bound.keeps(row)
 
 

@@ -98,9 +98,8 @@ def judge(margins: Mapping[str, Fraction], metrics: Sequence[Metric]) -> list[Ju
 
 
 def _judgement(metric: Metric, margin: Fraction, cell: Cell) -> Judgement:
-    sign = 1 if metric.better == "lower" else -1
     delta = cell.delta
-    worse_by = None if delta is None else sign * delta.mean
+    worse_by = None if delta is None else metric.worse_by(delta)
     half = None if delta is None else delta.half_width
     at_worst = None if worse_by is None or half is None else float(worse_by) + half
     verdict: Verdict = "holds"

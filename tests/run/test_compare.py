@@ -12,6 +12,8 @@ import pytest
 import recipe
 from recipe import RecipeError
 from recipe.run.canonical import canonical
+from recipe.run.compare import compared, read_histories
+from recipe.run.comparison import Question
 from tests.run.compared import loss, started
 from tests.run.conftest import Build, stage
 
@@ -247,6 +249,21 @@ def test_sealed_sets_are_named_and_not_shown(two: list[Path]):
     for asked in ({"no_worse_than": {"final/code.loss": 1}}, {"rank_by": "final/code.loss"}):
         with pytest.raises(RecipeError, match="that may be seen"):
             recipe.compare_runs(two, **asked)
+
+
+def test_runs_of_one_name_are_told_apart_by_their_paths(build: Build, tmp_path: Path):
+    paths = [started(build(max_epochs=9 - k), tmp_path / str(k) / "run") for k in range(2)]
+    made = recipe.compare_runs(paths)
+    assert [run.label for run in made.runs] == [str(path) for path in paths]
+    assert [arm.name for arm in made.arms] == [str(path) for path in paths]
+
+
+def test_what_goes_on_meanwhile_is_not_looked_at(two: list[Path]):
+    """The record is read once: a rewind that comes after it changes nothing."""
+    histories = read_histories(two)
+    before = compared(histories, Question()).to_plain()
+    recipe.open_run(two[0], step=4).checkpoint(5)
+    assert compared(histories, Question()).to_plain() == before
 
 
 def test_a_rewound_run_is_compared_at_what_counts(two: list[Path]):

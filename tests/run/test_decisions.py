@@ -66,6 +66,20 @@ def test_E4_a_decision_names_manifest_approval_and_the_hash_of_its_evidence(runs
     assert not read_history(runs[0]).said("decision")
 
 
+def test_the_audit_has_nothing_against_such_rows_and_finds_evidence_that_changed(runs: list[Path]):
+    decision = decide(recipe.compare_runs(runs), "B", WORD)
+    opened(runs)
+    with recipe.open_run(runs[1]) as run:
+        run.forget(1, reason="old")
+        run.checkpoint(14)
+    for path in runs:
+        assert recipe.audit_run(path).findings == ()
+    path = evidence_path(RunFolder(runs[1]), decision.evidence)
+    path.write_bytes(path.read_bytes().replace(b'"step":12', b'"step":13'))
+    (finding,) = recipe.audit_run(runs[1]).findings
+    assert (finding.check, finding.where) == ("evidence", f"evidence/{decision.evidence}.json")
+
+
 def test_changed_evidence_is_found(runs: list[Path]):
     decision = decide(recipe.compare_runs(runs), "B", WORD)
     folder = RunFolder(runs[1])
