@@ -132,6 +132,15 @@ VERBS: dict[str, Verb] = {
         ),
         "recipe.cli.branch",
     ),
+    "screen": Verb(
+        "try many mixtures on small proxies, rank them, confirm the best on the target",
+        (
+            "recipe screen proxy.yaml simulate_budget=10T --dirichlet 64 --seed 7 --out runs/screen",
+            "recipe screen rank runs/screen --metric validation.loss",
+            "recipe screen confirm runs/screen --metric validation.loss --top 3 --target runs/big@12",
+        ),
+        "recipe.cli.screen",
+    ),
     "skip": Verb(
         "leave out the data of some steps, as after a loss spike",
         ("recipe skip runs/demo --steps 1200..1300 --reason 'loss spike at 1210'",),
@@ -141,6 +150,14 @@ VERBS: dict[str, Verb] = {
         "take documents out of what a run still serves",
         ("recipe withdraw runs/demo --documents ids.txt --reason 'take-down' --ticket T-17",),
         "recipe.cli.withdraw",
+    ),
+    "trace": Verb(
+        "from a document to the steps that read it, and from a row back to its sources",
+        (
+            "recipe trace runs/demo --document asyncio/locks.py",
+            "recipe trace runs/demo --step 12 --row 3 --json",
+        ),
+        "recipe.cli.trace",
     ),
     "new": Verb(
         "write a commented recipe from a folder of pools, or from a Megatron blend",

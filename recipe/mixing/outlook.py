@@ -13,6 +13,7 @@ from recipe.errors import Problem
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.cursor_block import block_place
 from recipe.mixing.estimate import EpochYield, epoch_yield
+from recipe.mixing.reading import no_sequences
 from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
 from recipe.mixing.unread import epoch_tokens, is_begun, unread_tokens
 from recipe.pools import Pool
@@ -61,7 +62,7 @@ class Outlook:
     """Shares by pool in every stage that is left, over what is left of it."""
     pools: Mapping[str, PoolAhead]
     problems: tuple[Problem, ...] = ()
-    """Pools that run out for certain."""
+    """Pools that give nothing, or run out for certain."""
     warnings: tuple[str, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
@@ -98,6 +99,7 @@ def outlook(
     more = dict.fromkeys(recipe.pools, Fraction(0))
     spread = dict.fromkeys(recipe.pools, Fraction(0))
     stages: dict[str, Mapping[str, Fraction]] = {}
+    empty: list[Problem] = []
     for index, layout in enumerate(curriculum.stages):
         if at.step >= layout.stop_step:
             continue
@@ -107,6 +109,7 @@ def outlook(
         for name, tokens in zip(recipe.pools, planned, strict=True):
             left[name] += tokens
         own = _yields(recipe, layout, stages[layout.name], pools, cache)
+        empty += [no_sequences(recipe, layout.name, name) for name, epoch in own.items() if not epoch.counted]
         for name, times in _readings(layout, begun, stages[layout.name], own).items():
             more[name] += times
             spread[name] = max(spread[name], own[name].spread)
@@ -128,7 +131,7 @@ def outlook(
         end_positions=curriculum.positions,
         stages=stages,
         pools=ahead,
-        problems=tuple(problems),
+        problems=(*empty, *problems),
         warnings=tuple(warnings),
     )
 

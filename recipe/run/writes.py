@@ -143,7 +143,7 @@ def _fill(folder: Path, files: Mapping[str, bytes], folders: tuple[str, ...]) ->
     for name, data in files.items():
         os.makedirs((folder / name).parent, exist_ok=True)
         _write_new(folder / name, data, durable=True)
-    for inner in (*(path for path in folder.iterdir() if path.is_dir()), folder):
+    for inner in (*(path for path in folder.rglob("*") if path.is_dir()), folder):
         _sync_folder(inner)
 
 
