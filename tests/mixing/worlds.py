@@ -104,6 +104,10 @@ def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ..
         "labels": draw(st.sampled_from(["shifted", "inputs"])),
     }
     planned = [_stage(draw, names) for _ in range(draw(st.integers(1, stages)))]
+    for later in planned[1:]:
+        if draw(st.booleans()):
+            most = 9 if "steps" in later else 100
+            later["quota_ramp"] = {"over": draw(st.integers(1, most)), "steps": draw(st.integers(1, 5))}
     made = world(bank.root, pools, planned, **plain)
     sources = {name: bank.sources[path] for name, path in zip(names, chosen, strict=True)}
     return Case(made, sources, {"pools": pools, "stages": planned, **plain})
