@@ -73,6 +73,16 @@ def arrangement(recipe: Recipe, pool: Pool, cursor: Cursor) -> tuple[Rule, Block
     return recipe.rule(stages[cursor.stage], pool.name), block_place(recipe, pool, cursor), cuts
 
 
-def block_at(recipe: Recipe, pool: Pool, cursor: Cursor, withdrawn: Withdrawn = NOTHING) -> Block:
-    """The block that a cursor has open, as it was arranged."""
-    return plan_block(pool, *arrangement(recipe, pool, cursor), (withdrawn, cursor.withdrawn))
+def block_at(
+    recipe: Recipe,
+    pool: Pool,
+    cursor: Cursor,
+    withdrawn: Withdrawn = NOTHING,
+    blocks: BlockCache | None = None,
+) -> Block:
+    """The block that a cursor has open, as it was arranged; planned unless it is among ``blocks``."""
+    how = arrangement(recipe, pool, cursor)
+    if blocks is None:
+        return plan_block(pool, *how, (withdrawn, cursor.withdrawn))
+    key = (pool.name, pool.fingerprint, how, cursor.withdrawn)
+    return blocks.get(key, lambda: plan_block(pool, *how, (withdrawn, cursor.withdrawn)))

@@ -34,16 +34,10 @@ from numpy.typing import NDArray
 
 from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
-from recipe.mixing.cursor_block import BlockCache, arrangement, block_units
+from recipe.mixing.cursor_block import BlockCache, block_at, block_units
 from recipe.mixing.snapshot import Cursor, Cut, PoolState
 from recipe.pools import Pool
-from recipe.sequences.blocks import (
-    KINDS,
-    Block,
-    holds_withdrawn,
-    num_blocks,
-    plan_block,
-)
+from recipe.sequences.blocks import KINDS, Block, holds_withdrawn, num_blocks
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 __all__ = ["BlockCache", "Reading", "counted_totals", "no_sequences"]
@@ -197,10 +191,7 @@ class Reading:
         return self.recipe.rule(self._stage_name(stage), self.pool.name)
 
     def _plan(self, place: Cursor) -> Block:
-        pool, how = self.pool, arrangement(self.recipe, self.pool, place)
-        withdrawn = (self._withdrawn, place.withdrawn)
-        key = (pool.name, pool.fingerprint, how, place.withdrawn)
-        return self._blocks.get(key, lambda: plan_block(pool, *how, withdrawn))
+        return block_at(self.recipe, self.pool, place, self._withdrawn, self._blocks)
 
     def _charge(self, dropped: dict[str, int]) -> None:
         if not dropped:

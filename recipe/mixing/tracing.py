@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.mixing.cursor_block import BlockCache, block_at, block_place
+from recipe.mixing.cursor_block import block_at, block_place
 from recipe.mixing.memory import SNAPSHOT_SEQUENCES
 from recipe.mixing.row_pieces import Hit, hits_of, pieces_of
 from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
@@ -26,7 +26,6 @@ from recipe.sequences.blocks import Block
 from recipe.sequences.reading_order import place_of_unit
 
 _KEPT_EPOCHS = 1 << 12
-_KEPT_BLOCKS = 8
 
 
 class Mark(Protocol):
@@ -73,7 +72,6 @@ class Search:
         self._ground = ground
         self._wanted = {pool: np.unique(np.fromiter(of, np.int64)) for pool, of in wanted.items() if of}
         self._lying: dict[tuple[int, int, tuple[int, int] | None], _Lying] = {}
-        self._opened = BlockCache(_KEPT_BLOCKS)
 
     def stretches(self, low: M, high: M, between: Callable[[M, M], M | None]) -> Iterator[Stretch]:
         """What is to be walked between two marks, in order: everything else holds no wanted document.
@@ -160,10 +158,7 @@ class Search:
 
     def _open(self, pool: int, cursor: Cursor) -> Block:
         ground, of = self._ground, self._ground.pools[pool]
-        key = pool, replace(cursor, sequence=0, stop=None)
-        return self._opened.get(
-            key, lambda: block_at(ground.recipe, of, cursor, ground.withdrawn.of(of.name))
-        )
+        return block_at(ground.recipe, of, cursor, ground.withdrawn.of(of.name), ground.blocks)
 
     def _lying_in(self, pool: int, epoch: int, prefix: tuple[int, int] | None) -> _Lying:
         found = self._lying.get((pool, epoch, prefix))

@@ -36,7 +36,7 @@ class Wanted:
     ids: tuple[Id, ...] = ()
     """Numbers or texts; a text of digits is also looked for as a number."""
     text: str | None = None
-    """Every document whose tokens are those of this text."""
+    """Every document whose tokens are those of this text; where none is, of it without its last line end."""
     tokenizer: str | None = None
     """For ``text``: ``bytes`` or a path; default: the recipe's."""
     pool: str | None = None
@@ -152,23 +152,31 @@ def _documents(lineage: Lineage, wanted: Wanted) -> list[tuple[Course, list[Docu
     Raises:
         RecipeError: an id, or a text, that is in no pool of any course.
     """
-    current = lineage.last.pools
-    chosen(current, wanted.pool)
+    current = chosen(lineage.last.pools, wanted.pool)
     found: list[tuple[Course, list[DocumentAt]]] = []
     unknown = wanted.ways
     for course in lineage.courses:
-        pools = {k: pool for k, pool in course.pools.items() if wanted.pool in (None, k)}
-        known, missed = find_ids(pools, wanted.ways) if wanted.ids else ([], [])
+        known, missed = find_ids(_pools(course, wanted), wanted.ways) if wanted.ids else ([], [])
         unknown = [ways for ways in unknown if ways in missed]
-        if wanted.text is not None:
-            known += find_text(pools, wanted.text, tokenizers(course.stream.recipe, wanted.tokenizer))
         found.append((course, known))
     if unknown:
-        raise unknown_ids(chosen(current, wanted.pool), unknown)
-    if wanted.text is not None and not any(known for _, known in found):
-        of = tokenizers(lineage.last.stream.recipe, wanted.tokenizer)
-        raise _no_text(chosen(current, wanted.pool), of)
-    return found
+        raise unknown_ids(current, unknown)
+    if wanted.text is None:
+        return found
+    for text in (wanted.text, wanted.text.removesuffix("\n")):
+        same = [_with_text(course, wanted, text) for course in lineage.courses]
+        if any(same):
+            return [(course, [*known, *more]) for (course, known), more in zip(found, same, strict=True)]
+    raise _no_text(current, tokenizers(lineage.last.stream.recipe, wanted.tokenizer))
+
+
+def _pools(course: Course, wanted: Wanted) -> dict[str, Pool]:
+    """The pools of a course in which is to be looked."""
+    return {name: pool for name, pool in course.pools.items() if wanted.pool in (None, name)}
+
+
+def _with_text(course: Course, wanted: Wanted, text: str) -> list[DocumentAt]:
+    return find_text(_pools(course, wanted), text, tokenizers(course.stream.recipe, wanted.tokenizer))
 
 
 def _no_text(pools: Mapping[str, Pool], tokenizer_of: TokenizerOf) -> RecipeError:

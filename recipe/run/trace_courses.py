@@ -13,7 +13,7 @@ from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
-from recipe.run.head import ancestor, read_head
+from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
 from recipe.run.ledger import Row, row_at, rows_backwards
 from recipe.run.manifest import manifest_path, read_manifest, unseal
@@ -21,7 +21,7 @@ from recipe.run.opening import find_place, handle
 from recipe.run.place import Place, subject_of
 from recipe.run.state import State
 from recipe.run.stream import RunStream
-from recipe.run.trace_record import Record, RowMark, at_or_before
+from recipe.run.trace_record import Record, RowMark
 from recipe.run.turns import turn_before
 
 _ROWS_BEFORE_TURN = 64
@@ -135,7 +135,7 @@ class Lineage:
                     stream=stream,
                     first_step=turn.end_step,
                     stop_step=stop,
-                    marks=tuple(_marks(folder.ledger, turn, tip, after)),
+                    marks=tuple(_marks(record, turn, tip, after)),
                     record=record,
                 )
             before = turn_before(folder.ledger, turn)
@@ -171,31 +171,21 @@ def _last_place(folder: RunFolder) -> tuple[Place, Row | None]:
             return place, tip
 
 
-def _marks(ledger: Path, turn: Row, tip: Row | None, after: Row | None) -> Iterator[RowMark]:
+def _marks(record: Record, turn: Row, tip: Row | None, after: Row | None) -> Iterator[RowMark]:
     """Rows of a turn: its own, its last checkpoint, and the chunk row that the turn ``after`` closed."""
     last = turn
     yield RowMark.of(turn)
-    checkpoint = _last_checkpoint(ledger, tip, after)
+    checkpoint = tip if after is None else record.last_before(tip, after)
     if checkpoint is not None and checkpoint.offset > turn.offset:
         last = checkpoint
         yield RowMark.of(checkpoint)
     if after is not None and last.end_step < after.end_step:
-        for row in islice(rows_backwards(ledger, after.offset), _ROWS_BEFORE_TURN):
+        for row in islice(rows_backwards(record.path, after.offset), _ROWS_BEFORE_TURN):
             if row.offset <= last.offset or row.kind == "rewind":
                 return
             if row.kind == "chunk" and row.end_step == after.end_step:
                 yield RowMark.of(row)
                 return
-
-
-def _last_checkpoint(ledger: Path, tip: Row | None, after: Row | None) -> Row | None:
-    """The last checkpoint of the lineage before a turn; without one, the last of all."""
-    row = tip
-    if row is not None and after is not None and row.end_step > after.end_step:
-        row, _ = at_or_before(ledger, row, after.end_step)
-    while row is not None and after is not None and row.offset > after.offset:
-        row = ancestor(ledger, row, "parent")
-    return row
 
 
 def _opened_parent(folder: RunFolder, parent: Plain) -> tuple[RunFolder, Place, Row]:

@@ -8,6 +8,7 @@ only what follows the last rewind is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -48,9 +49,10 @@ class Record:
 
     def __init__(self, path: Path) -> None:
         """``path``: of the ledger."""
-        self._path = path
+        self.path = path
         self._usable: dict[int, int] = {}
         self._row = lru_cache(maxsize=_KEPT_ROWS)(lambda offset: row_at(path, offset))
+        self._before: dict[tuple[int, str], Row | None] = {}
 
     def between(self, low: RowMark, high: RowMark) -> RowMark | None:
         """A mark strictly between two marks of one turn, about half-way; None where none is known."""
@@ -67,7 +69,7 @@ class Record:
 
     def numbered(self, number: int) -> Row | None:
         """The row with a number, if the ledger has one: found by halving its bytes, for numbers only rise."""
-        first, end = 0, self._path.stat().st_size
+        first, end = 0, self.path.stat().st_size
         while first < end:
             middle = (first + end) // 2
             offset = self._line_after(middle) if middle else 0
@@ -83,11 +85,29 @@ class Record:
     def _checkpoint_between(self, low: RowMark, high: RowMark) -> RowMark | None:
         """A checkpoint of the lineage of ``high``: the one half-way, or the one after it."""
         half = (low.step + high.step) // 2
-        row, child = at_or_before(self._path, high.row, half)
+        row, child = _at_or_before(self._ancestor, high.row, half)
         for found in (row, child):
             if found is not None and low.step < found.end_step < high.step:
                 return RowMark.of(found)
         return None
+
+    def _ancestor(self, row: Row, pointer: str) -> Row | None:
+        """As `recipe.run.head.ancestor`, read once."""
+        key = row.offset, pointer
+        if key not in self._before:
+            if len(self._before) >= _KEPT_ROWS:
+                self._before = {}
+            self._before[key] = ancestor(self.path, row, pointer)
+        return self._before[key]
+
+    def last_before(self, tip: Row | None, turn: Row) -> Row | None:
+        """The last checkpoint of the lineage of a checkpoint that was written before a turn."""
+        row = tip
+        if row is not None and row.end_step > turn.end_step:
+            row, _ = _at_or_before(self._ancestor, row, turn.end_step)
+        while row is not None and row.offset > turn.offset:
+            row = self._ancestor(row, "parent")
+        return row
 
     def _chunk_between(self, low: RowMark, high: RowMark) -> RowMark | None:
         """A chunk row between two rows, found by halving the bytes between them."""
@@ -115,7 +135,7 @@ class Record:
     def _line_after(self, byte: int) -> int:
         """Where the first line begins that does so at or after a byte (not the ledger's first)."""
         at = byte - 1
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             file.seek(at)
             while block := file.read(1 << 14):
                 if (found := block.find(b"\n")) >= 0:
@@ -135,7 +155,7 @@ class Record:
     def _scan(self, first: int, end: int) -> int:
         """``first``, or the last rewind's byte if a turn is among the rows that begin in these bytes."""
         turned, rewound = False, first
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             at = first
             while at < end:
                 file.seek(at)
@@ -154,12 +174,14 @@ class Record:
         return rewound if turned else first
 
 
-def at_or_before(path: Path, last: Row, step: int) -> tuple[Row | None, Row]:
+def _at_or_before(
+    ancestor_of: Callable[[Row, str], Row | None], last: Row, step: int
+) -> tuple[Row | None, Row]:
     """The last checkpoint of a lineage at or before a step, and the one after it; ``last`` is later."""
     child = last
     while True:
         for pointer in ("skip", "parent"):
-            row = ancestor(path, child, pointer)
+            row = ancestor_of(child, pointer)
             if row is None:
                 return None, child
             if row.end_step > step:

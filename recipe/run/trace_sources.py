@@ -69,6 +69,9 @@ class _Text:
     missing: str | None = None
 
 
+_NO_TABLE = _Text(None, missing="the pool's document table, which names the sources: it cannot be read")
+
+
 class Sources:
     """The texts of documents, as far as they are on this machine."""
 
@@ -76,14 +79,18 @@ class Sources:
         """``roots``: folders that source files are looked for below, before the working directory."""
         self._tokenizer_of = tokenizer_of
         self._roots = (*roots, Path())
-        self._texts: dict[tuple[str, int], tuple[Row, _Text]] = {}
+        self._texts: dict[tuple[str, int], tuple[Row | None, _Text]] = {}
 
     def load(self, pool: Pool, documents: Iterable[int]) -> None:
         """Find the texts of some documents of a pool; each file is read once."""
         numbers = sorted({number for number in documents if (pool.name, number) not in self._texts})
         if not numbers:
             return
-        rows = pool.rows(numbers)
+        try:
+            rows = pool.rows(numbers)
+        except (OSError, ValueError):  # what reads tables says of one that is damaged
+            self._texts |= {(pool.name, number): (None, _NO_TABLE) for number in numbers}
+            return
         prepared = _Prepared(pool.path)
         names = {row.document: prepared.name_of(row.source) for row in rows}
         held = prepared.read([name for name in names.values() if name is not None], self._roots)
@@ -97,8 +104,8 @@ class Sources:
         self.load(pool, [document])
         row, text = self._texts[pool.name, document]
         tokenizer = self._tokenizer_of(pool)
-        if text.text is None or tokenizer is None:
-            return SourcePlace(source=row.source, missing=text.missing)
+        if row is None or text.text is None or tokenizer is None:
+            return SourcePlace(source=row and row.source, missing=text.missing)
         at = locate(tokenizer, text.text, *span)
         return SourcePlace(
             source=row.source,

@@ -1,0 +1,153 @@
+"""``recipe trace``: from a document to the steps that read it, and from a row back to its sources."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from recipe.cli.options import add_json
+from recipe.cli.output import print_json, print_tables, progress
+from recipe.errors import RecipeError
+from recipe.report.traces import row_tables, trace_tables
+from recipe.run.trace import Until, Wanted, trace_documents
+from recipe.run.trace_rows import trace_row
+from recipe.run.trace_values import Progress
+from recipe.run.withdraw import read_ids
+
+EXAMPLE = """\
+Examples:
+  recipe trace runs/demo --document asyncio/locks.py
+  recipe trace runs/demo --documents ids.txt --json
+  recipe trace runs/demo --text page.txt --pool english --until end
+  recipe trace runs/demo --step 12 --row 3 --sources texts
+
+Nothing is read from logs: the order of the pools is inverted, and only steps that may hold a document are
+walked. Steps up to the last checkpoint are "read"; with --until, later ones are walked too, and "will be
+read" if nothing changes the run's course. Rows are those of the global batch, in schedule order, from 0.
+Exit code 1: some steps cannot be traced here; what is missing is named.
+"""
+_DIRECTIONS = ("--document, --documents or --text", "--step and --row")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the run, and what is to be found."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as runs/demo")
+    documents = parser.add_argument_group("from documents to steps")
+    documents.add_argument(
+        "--document", action="append", default=[], metavar="ID", help="id of a document; repeatable"
+    )
+    documents.add_argument("--documents", type=Path, metavar="FILE", help="ids of documents, one a line")
+    documents.add_argument(
+        "--text", metavar="FILE|-", help="a document's whole text; every document with its tokens"
+    )
+    documents.add_argument("--pool", metavar="POOL", help="where to look; default: in every pool")
+    documents.add_argument(
+        "--until",
+        type=_until,
+        metavar="STEP|end",
+        help="steps to look at; default: those on record, up to the last checkpoint",
+    )
+    rows = parser.add_argument_group("from a row to documents")
+    rows.add_argument("--step", type=_whole, metavar="N", help="a step of the run")
+    rows.add_argument("--row", type=_whole, metavar="R", help="a row of its global batch")
+    rows.add_argument(
+        "--sources",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="the folder that held the sources of a pool, to name lines and characters; repeatable",
+    )
+    parser.add_argument(
+        "--tokenizer", metavar="bytes|PATH", help="the pools' tokenizer; default: the recipe's, or bytes"
+    )
+    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print what was found; 0 all of it, 1 some steps cannot be traced."""
+    _check(args)
+    with progress(quiet=args.json) as bars:
+        task = bars.add_task("walking", total=None, note="steps")
+
+        def watch(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        return _row(args, watch) if args.step is not None else _documents(args, watch)
+
+
+def _documents(args: argparse.Namespace, watch: Progress) -> int:
+    ids = [*args.document, *(read_ids(args.documents) if args.documents is not None else [])]
+    wanted = Wanted(
+        ids=tuple(ids),
+        text=None if args.text is None else _text(args.text),
+        tokenizer=args.tokenizer,
+        pool=args.pool,
+    )
+    trace = trace_documents(args.run, wanted, until=args.until, pools_root=args.pools_root, progress=watch)
+    if args.json:
+        print_json(trace.to_plain())
+    else:
+        print_tables(trace_tables(trace))
+    return 1 if trace.gaps else 0
+
+
+def _row(args: argparse.Namespace, watch: Progress) -> int:
+    pieces = trace_row(
+        args.run,
+        args.step,
+        args.row,
+        sources=args.sources,
+        tokenizer=args.tokenizer,
+        pools_root=args.pools_root,
+        progress=watch,
+    )
+    if args.json:
+        plain = [one.to_plain() for one in pieces]
+        print_json({"run": str(args.run), "step": args.step, "row": args.row, "pieces": plain})
+    else:
+        print_tables(row_tables((args.step, args.row), pieces))
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse words of both directions, or of none."""
+    documents = [*args.document, *(one for one in (args.documents, args.text) if one is not None)]
+    places = [one for one in (args.step, args.row) if one is not None]
+    if bool(documents) is bool(places) or len(places) == 1:
+        given = "both" if documents and places else "one of --step and --row" if places else "neither"
+        raise RecipeError.single(
+            "trace",
+            "what to find",
+            given=given,
+            expected=f"documents ({_DIRECTIONS[0]}), or a row ({_DIRECTIONS[1]})",
+            fix=f"recipe trace {args.run} --document ID; or recipe trace {args.run} --step N --row R",
+        )
+
+
+def _text(place: str) -> str:
+    """The text of a file, or of what is piped in."""
+    try:
+        data = sys.stdin.buffer.read() if place == "-" else Path(place).read_bytes()
+        return data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError.single(
+            "trace",
+            "--text",
+            given=f"{place}: {getattr(error, 'strerror', None) or error}",
+            expected="the text of a document, in UTF-8",
+            fix="give a file that holds the whole text of one document, or - and pipe it in",
+        ) from error
+
+
+def _until(text: str) -> Until:
+    return "end" if text == "end" else _whole(text)
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, given {text!r}")
+    return int(text)
