@@ -77,7 +77,22 @@ def read_text(path: Path) -> tuple[Text, list[Finding]]:
             findings.append(
                 Finding("unfinished", entry.where, "a line end after the row", "the end of the file")
             )
+    if entries and _is_cut(data, entries[-1]):
+        cut = entries.pop()
+        what = "the end of the file: the append was cut short"
+        findings.append(Finding("unfinished", cut.where, "the turn that its chunk was ended for", what))
     return Text(data, tuple(entries)), findings + list(_faults(entries))
+
+
+def _is_cut(data: bytes | mmap.mmap, entry: Entry) -> bool:
+    """Whether a row ends a chunk before its close, as only a turn does, which is written with it."""
+    if entry.kind != "chunk" or entry.stated != entry.computed:
+        return False
+    try:
+        row = json.loads(data[entry.offset : entry.offset + entry.size])
+        return bool(row["snapshot"]["chunk"] == row["chunk"] and not row["snapshot"]["ended"])
+    except (ValueError, LookupError, TypeError):
+        return False
 
 
 def _mapped(path: Path) -> bytes | mmap.mmap:

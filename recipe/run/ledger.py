@@ -3,7 +3,9 @@
 Rows are only ever added. The bytes of a line are the canonical JSON of its row, so any other byte
 is a fault. A last line without line end is an append that was cut short: it counts for nothing
 and is cut off by the next write. It is never mistaken for a damaged row: a line that begins with
-one whole JSON value was complete, and if it is not what the chain demands it is reported.
+one whole JSON value was complete, and if it is not what the chain demands it is reported. A last row
+that ends a chunk early is part of such an append too: only a turn ends chunks early, and it follows
+in the same append (:func:`is_cut`).
 
 Rows that close a stretch of steps (chunks and turns) and checkpoints hold a snapshot. A rewind
 to step ``t`` discards what came before it and ends after ``t``; one that names a manifest discards
@@ -126,13 +128,11 @@ def read_tail(path: Path) -> Tail:
     """
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
-        lines = _lines_backwards(path, file.fileno(), size)
-        for offset, line in lines:
-            ended = line.endswith(b"\n")
-            if ended or _begins_whole(line):
-                last = _row(path, offset, line)
-                _check_before(path, last, next(lines, None))
-                return Tail(last, offset + len(line), unended=not ended, size=size)
+        tail = _tail(path, file.fileno(), size, size)
+        if tail is not None and is_cut(tail.last):
+            tail = _tail(path, file.fileno(), tail.last.offset, size)
+    if tail is not None:
+        return tail
     raise RecipeError.single(
         f"{path}: no rows",
         str(path),
@@ -140,6 +140,30 @@ def read_tail(path: Path) -> Tail:
         expected="a ledger, which begins with the row of the run's creation",
         fix="take the run folder from a copy; `recipe audit` names what is left of the record",
     )
+
+
+def _tail(path: Path, handle: int, end: int, size: int) -> Tail | None:
+    """How the first ``end`` bytes of a ledger end; None where they hold no whole row."""
+    lines = _lines_backwards(path, handle, end)
+    for offset, line in lines:
+        ended = line.endswith(b"\n")
+        if ended or _begins_whole(line):
+            last = _row(path, offset, line)
+            _check_before(path, last, next(lines, None))
+            return Tail(last, offset + len(line), unended=not ended, size=size)
+    return None
+
+
+def is_cut(row: Row) -> bool:
+    """Whether a chunk's row ends before the chunk does: then a turn follows in the same append.
+
+    As the last row of a ledger it is part of an append that was cut short, and counts for nothing.
+    """
+    if row.kind != "chunk":
+        return False
+    snapshot = row.data.get("snapshot")
+    after = snapshot if isinstance(snapshot, dict) else {}
+    return after.get("chunk") == row.data.get("chunk") and not after.get("ended")
 
 
 def is_aside(row: Row) -> bool:
@@ -214,7 +238,7 @@ def surviving(path: Path, tail: Tail, limit: int | None = None) -> Iterator[Row]
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """All whole rows, first to last, with the chain checked.
+    """All rows that count as written, first to last, with the chain checked.
 
     Raises:
         RecipeError: a row is not what its hash says, or does not follow the one before.
@@ -227,7 +251,10 @@ def read_rows(path: Path) -> Iterator[Row]:
                 return
             row = _row(path, offset, line)
             _check_follows(path, row, before)
-            yield row
+            if before is not None and is_cut(before):
+                yield before
+            if not is_cut(row):
+                yield row
             before = row
             offset += len(line)
 
