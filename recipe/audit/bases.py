@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,11 @@ _OF_A_POOL = ("block_units", "eos", "bos", "renamed_from")
 """Keys that fix what a pool's blocks are."""
 
 
-def amended(at: State, old: Intent, new: Intent) -> State:
+def amended(at: State, old: Intent, new: Intent, renewed: Collection[str] = ()) -> State:
     """The state from which the steps go on under another recipe: what was given stays given.
+
+    A leg whose shares stay as they are goes on, with what it counted, its debts and the pools that left
+    it; ``renewed`` are pools that can be read again although they left.
 
     Raises:
         Malformed: a debt in ``at`` is none of its leg.
@@ -29,15 +32,34 @@ def amended(at: State, old: Intent, new: Intent) -> State:
     known = dict(zip(old.names, at.pools, strict=True))
     pools = [known.get(name, PoolState()) for name in new.names]
     layout = new.layouts[at.stage]
-    debts = _carried(at, old, new) if _is_inside(at.step, old.layouts[at.stage], layout) else [0] * len(pools)
+    debts, counted, left = [0] * len(pools), 0, tuple[int, ...]()
+    if _is_inside(at.step, old.layouts[at.stage], layout):
+        if _goes_on(at, old, new, renewed):
+            debts, counted = [pool.debt for pool in pools], at.counted
+            left = tuple(new.names.index(old.names[pool]) for pool in at.left)
+        else:
+            debts = _carried(at, old, new)
     return replace(
         at,
         chunk=layout.closed_by(at.step) if at.step > layout.first_step else 0,
-        counted=0,
-        left=(),
+        counted=counted,
+        left=left,
         ended=False,
         pools=tuple(replace(pool, debt=debt) for pool, debt in zip(pools, debts, strict=True)),
     )
+
+
+def _goes_on(at: State, old: Intent, new: Intent, renewed: Collection[str]) -> bool:
+    """Whether the leg has the shares it had, and the pools that left it would leave it again."""
+    legs = [intent.layouts[at.stage] for intent in (old, new)]
+    before, after = (layout.legs[layout.leg_before(at.step)].parts for layout in legs)
+    if _nonzero(old.names, before) != _nonzero(new.names, after):
+        return False
+    for name in (old.names[pool] for pool in at.left):
+        was, becomes = ((r.exhaustion(name), r.epochs_allowed(name)) for r in (old.recipe, new.recipe))
+        if was != becomes or name in renewed:
+            return False
+    return True
 
 
 def _is_inside(step: int, *layouts: StageLayout) -> bool:

@@ -56,7 +56,7 @@ def amend(course: Following, entry: Entry, row: Plain) -> None:
         course.turn(entry, None, replace(terms, is_known=False))
         return
     state = intent.state(row.get("snapshot"))
-    base = _amended(course, entry, at, intent) if at is not None and terms.is_known else None
+    base = _amended(course, entry, at, intent, row) if at is not None and terms.is_known else None
     added = [name for name in intent.names if name not in terms.names]
     new = {name: _holding(row, name) for name in added}
     own = {key: row.get(key) for key in ("recipe", "recipe_hash", "recipe_fingerprint")}
@@ -72,14 +72,14 @@ def amend(course: Following, entry: Entry, row: Plain) -> None:
     course.turn(entry, state, replace(terms, intent=intent, holdings=holdings, is_known=True))
 
 
-def _amended(course: Following, entry: Entry, at: State, intent: Intent) -> State | None:
+def _amended(course: Following, entry: Entry, at: State, intent: Intent, row: Plain) -> State | None:
     """The state that an amendment goes on from; what it changes of what is behind is said."""
     behind = bases.behind(course.intent, intent, at)
     for key, expected, observed in behind:
         field = f"recipe {intent.version}: {key}"
         course.say(entry, "behind", field, shown(expected), shown(observed))
     try:
-        return bases.amended(at, course.intent, intent)
+        return bases.amended(at, course.intent, intent, mapping(row.get("grown", {}), "grown"))
     except (Malformed, LookupError, ValueError, ArithmeticError):
         if behind:
             return None
