@@ -51,8 +51,8 @@ def skipped(ground: Ground, at: Snapshot, after: Snapshot, *, returned: bool) ->
     Raises:
         ValueError: the states do not lie so.
     """
-    stage = after.stage
-    if not ground.curriculum.stages[stage].first_step <= at.step < after.step:
+    stage = ground.curriculum.stretch(at.step).stage
+    if not at.step < after.step <= ground.curriculum.stages[stage].stop_step:
         raise ValueError(f"steps {at.step}..{after.step} are not steps of one stage")
     pools = {
         pool.name: (pool, before, then)
