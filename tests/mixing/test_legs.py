@@ -59,12 +59,10 @@ def test_shares_follow_the_ramp_and_nothing_bursts(root: Path):
     for step in range(5, 25):
         after = stream.snapshot(step + 1)
         race = layout.legs[layout.leg(step)].race
-        served = sum(pool.spent for pool in after.pools) - sum(
-            pool.spent for pool in stream.snapshot(step).pools
-        )
-        owed = [
-            o + Fraction(p, race.denominator) * sum(served) for o, p in zip(owed, race.parts, strict=True)
-        ]
+        served = sum(pool.spent for pool in after.pools)
+        served -= sum(pool.spent for pool in stream.snapshot(step).pools)
+        now = [Fraction(part, race.denominator) for part in race.parts]
+        owed = [due + share * served for due, share in zip(owed, now, strict=True)]
         for pool, start, due in zip(after.pools, before.pools, owed, strict=True):
             assert abs(pool.spent - start.spent - due) < 32
     total = sum(pool.spent - start.spent for pool, start in zip(after.pools, before.pools, strict=True))
