@@ -19,11 +19,17 @@ _OF_A_POOL = ("block_units", "eos", "bos", "renamed_from")
 """Keys that fix what a pool's blocks are."""
 
 
-def amended(at: State, old: Intent, new: Intent, renewed: Collection[str] = ()) -> State:
+def amended(at: State, old: Intent, new: Intent, renewed: Collection[str] = ()) -> tuple[State, bool]:
     """The state from which the steps go on under another recipe: what was given stays given.
 
-    A leg whose shares stay as they are goes on, with what it counted, its debts and the pools that left
-    it; ``renewed`` are pools that can be read again although they left.
+    Args:
+        at: where the old one ends.
+        old: the recipe in force so far.
+        new: the one from here on.
+        renewed: pools that can be read again although they ran dry.
+
+    Returns:
+        the state, and whether the leg goes on: the shares are the same, and nobody who left comes back.
 
     Raises:
         Malformed: a debt in ``at`` is none of its leg.
@@ -31,39 +37,41 @@ def amended(at: State, old: Intent, new: Intent, renewed: Collection[str] = ()) 
     """
     known = dict(zip(old.names, at.pools, strict=True))
     pools = [known.get(name, PoolState()) for name in new.names]
-    layout = new.layouts[at.stage]
-    debts, counted, left = [0] * len(pools), 0, tuple[int, ...]()
-    if _is_inside(at.step, old.layouts[at.stage], layout):
-        if _goes_on(at, old, new, renewed):
-            debts, counted = [pool.debt for pool in pools], at.counted
-            left = tuple(new.names.index(old.names[pool]) for pool in at.left)
-        else:
-            debts = _carried(at, old, new)
-    return replace(
+    layout, inside = new.layouts[at.stage], _is_inside(at.step, old.layouts[at.stage], new.layouts[at.stage])
+    goes_on = (
+        inside and _shares_at(at, old) == _shares_at(at, new) and not _comes_back(at, (old, new), renewed)
+    )
+    if not goes_on:
+        debts = _carried(at, old, new) if inside else [0] * len(pools)
+        pools = [replace(pool, debt=debt) for pool, debt in zip(pools, debts, strict=True)]
+    base = replace(
         at,
         chunk=layout.closed_by(at.step) if at.step > layout.first_step else 0,
-        counted=counted,
-        left=left,
+        counted=at.counted if goes_on else 0,
+        left=tuple(new.names.index(old.names[pool]) for pool in at.left) if goes_on else (),
         ended=False,
-        pools=tuple(replace(pool, debt=debt) for pool, debt in zip(pools, debts, strict=True)),
+        pools=tuple(pools),
     )
-
-
-def _goes_on(at: State, old: Intent, new: Intent, renewed: Collection[str]) -> bool:
-    """Whether the leg has the shares it had, and the pools that left it would leave it again."""
-    legs = [intent.layouts[at.stage] for intent in (old, new)]
-    before, after = (layout.legs[layout.leg_before(at.step)].parts for layout in legs)
-    if _nonzero(old.names, before) != _nonzero(new.names, after):
-        return False
-    for name in (old.names[pool] for pool in at.left):
-        was, becomes = ((r.exhaustion(name), r.epochs_allowed(name)) for r in (old.recipe, new.recipe))
-        if was != becomes or name in renewed:
-            return False
-    return True
+    return base, goes_on
 
 
 def _is_inside(step: int, *layouts: StageLayout) -> bool:
     return 0 < step < min(layout.stop_step for layout in layouts)
+
+
+def _shares_at(at: State, intent: Intent) -> Mapping[str, int]:
+    """The shares that the last step before a state was served by; with zeros left out."""
+    layout = intent.layouts[at.stage]
+    return _nonzero(intent.names, layout.legs[layout.leg_before(at.step)].parts)
+
+
+def _comes_back(at: State, recipes: tuple[Intent, Intent], renewed: Collection[str]) -> bool:
+    """Whether a pool that left the stage may be read again."""
+    for name in (recipes[0].names[pool] for pool in at.left):
+        rules = [(intent.recipe.exhaustion(name), intent.recipe.epochs_allowed(name)) for intent in recipes]
+        if name in renewed or rules[0] != rules[1]:
+            return True
+    return False
 
 
 def _carried(at: State, old: Intent, new: Intent) -> list[int]:
@@ -75,6 +83,16 @@ def _carried(at: State, old: Intent, new: Intent) -> list[int]:
     debts = {name: pool.debt for name, pool in zip(old.names, at.pools, strict=True)}
     known = Contest(tuple(parts.get(name, 0) for name in new.names), layout.context)
     return carry(known, after, [debts.get(name, 0) for name in new.names], at.counted)
+
+
+def reopened(at: State, intent: Intent) -> State:
+    """The state, from which steps go on: where the run had ended, the chunk it ended in is open again."""
+    return replace(at, ended=False, chunk=intent.layouts[at.stage].closed_by(at.step)) if at.ended else at
+
+
+def read_on(before: PoolState, after: PoolState) -> PoolState:
+    """What a pool gave, with the place and the losses of another state of it."""
+    return replace(before, cursor=after.cursor, held=after.held, dropped=after.dropped)
 
 
 def at_the_beginning(at: State, pools: set[int]) -> State:

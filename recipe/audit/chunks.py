@@ -40,7 +40,7 @@ class Between:
     @property
     def stop(self) -> int:
         """The step at which the chunk must close."""
-        is_early = self.closed_early and self.start.step < self.end.step < self.close
+        is_early = self.closed_early and not self.end.ended and self.start.step < self.end.step < self.close
         return self.end.step if is_early else self.close
 
     @property
@@ -55,14 +55,15 @@ class Between:
         ended = self.end.ended and self.start.step < self.end.step < self.stop
         return self.end.step == self.stop or ended
 
-    def planned(self, before: Mark) -> tuple[int, int]:
-        """Positions of the stage that the row plans for: from, to."""
+    def planned(self, before: Mark, stated: object = None) -> tuple[int, int]:
+        """Positions of the stage that the row plans for: from, to; ``stated``: to where it says."""
         layout, chunk = self.layout, self.start.chunk
         begin = chunk * layout.chunk
         if before.entry.kind in TURNS:
             begin = before.planned_to if before.stage == self.start.stage else 0
-        if self.stop < self.close:
-            return begin, min(max(begin, self.end.stage_positions), layout.length)
+        early = min(max(begin, self.end.stage_positions), layout.length)
+        if self.stop < self.close or (self.closed_early and self.end.ended and stated == early):
+            return begin, early
         return begin, min((chunk + 1) * layout.chunk, layout.length)
 
 

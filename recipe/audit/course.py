@@ -101,7 +101,9 @@ class Course(Following):
 
     def _account(self, between: Between, row: Plain) -> None:
         entry, start, end, intent = between.entry, between.start, between.end, self.intent
-        planned = between.planned(self.lineage.marks[-1])
+        grid = row.get("grid")
+        stated = grid[-1] if isinstance(grid, list) and grid else None
+        planned = between.planned(self.lineage.marks[-1], stated)
         stretch = Stretch(start, end, *planned, intent.version)
         self.compare(entry, "sums", chunk_row(intent.recipe, between.layout, stretch), body(row))
         self.findings[entry.line] += [*chunks.place(between), *chunks.sums(between), *chunks.shares(between)]
@@ -128,6 +130,19 @@ class Course(Following):
 
     def _checkpoint(self, entry: Entry, row: Plain) -> None:
         number, hashed = whole(row.get("manifest"), "manifest"), str(row.get("manifest_hash"))
+        try:
+            if row.get("late") is not None:
+                self._late(entry, row)
+            else:
+                self._in_time(entry, row, (number, hashed))
+        finally:
+            self.numbered = (number, hashed)
+            self.numbers.add(number)
+            if row.get("late") is None:
+                self.copied = (*self.copied[-1:], number)
+
+    def _in_time(self, entry: Entry, row: Plain, named: tuple[int, str]) -> None:
+        """A checkpoint that nothing on record is behind of."""
         lineage = self.lineage
         parent, (depth, skip) = lineage.parent, lineage.pointers(lineage.parent)
         told = (*(parent.told if parent else self.told), *self.warned)
@@ -136,13 +151,29 @@ class Course(Following):
             if self.terms.is_known:
                 state = self._at_its_step(entry, row, self.intent.state(row.get("snapshot")))
                 self._stand(entry, row, state)
-                self.manifests[number] = must_state(self, entry, row, (state, told))
+                self._compare_warnings(entry, state)
+                self.manifests[named[0]] = must_state(self, entry, row, (state, told))
         finally:
             step = state.step if state is not None else lineage.marks[-1].step
-            lineage.add(Checkpoint(entry, step, self.terms, number, hashed, depth, skip, told), state)
-            self.numbered = (number, hashed)
-            self.numbers.add(number)
+            lineage.add(Checkpoint(entry, step, self.terms, *named, depth, skip, told), state)
             self.warned = []
+
+    def _late(self, entry: Entry, row: Plain) -> None:
+        """A checkpoint that was committed after later ones: as it would have been then; none follows it."""
+        step, turn = whole(row.get("step"), "step"), (row.get("turn") or {}).get("row")
+        here, stops = self.lineage, self.stops
+        self.lineage, self.stops = here.past(step, turn), []
+        try:
+            if not self.terms.is_known:
+                return
+            state = self._at_its_step(entry, row, self.intent.state(row.get("snapshot")))
+            self._stand(entry, row, state)
+            parent = self.lineage.parent
+            told = (*(parent.told if parent else self.told), *self._passed(state))
+            self.manifests[whole(row["manifest"], "manifest")] = must_state(self, entry, row, (state, told))
+            self.end_segment()
+        finally:
+            self.lineage, self.stops = here, stops
 
     def _at_its_step(self, entry: Entry, row: Plain, state: State) -> State:
         """The snapshot of a checkpoint row; at the row's step where that fits its positions."""
@@ -165,6 +196,7 @@ class Course(Following):
             "recipe": intent.version,
             "manifest": self.numbered[0] + 1,
             **{key: row[key] for key in ("manifest_hash", "uri", "gpu_hours", "snapshot") if key in row},
+            **({"late": True} if "late" in row else {}),
             "positions": state.positions,
             "cumulative": cumulative(intent.names, state),
             "closing": {"row": closing.number, "offset": closing.offset},
@@ -178,11 +210,19 @@ class Course(Following):
             start = at if state.stage == at.stage else intent.enter(at)
             self.findings[entry.line] += chunks.place(Between(intent, entry, start, state))
             self.stops.append(Stop(entry, state.step))
-        if lineage.checkpointed is not None:
-            before = by_name(lineage.anchor.terms.names, lineage.checkpointed)
-            passed = warnings(intent.recipe, state.step, before, by_name(intent.names, state))
+
+    def _compare_warnings(self, entry: Entry, state: State) -> None:
+        if self.lineage.checkpointed is not None:
             where = f"{entry.where}: warning rows before it"
-            self.findings[entry.line] += compared("lineage", where, passed, self.warned)
+            self.findings[entry.line] += compared("lineage", where, self._passed(state), self.warned)
+
+    def _passed(self, state: State) -> list[Plain]:
+        """Warnings of pools that were read too often since the last checkpoint."""
+        before = self.lineage.checkpointed
+        if before is None:
+            return []
+        pools = by_name(self.lineage.anchor.terms.names, before)
+        return warnings(self.intent.recipe, state.step, pools, by_name(self.intent.names, state))
 
     def _rewind(self, entry: Entry, row: Plain) -> None:
         back = whole(row.get("to_step"), "to_step")
@@ -197,7 +237,7 @@ class Course(Following):
             "kind": "rewind",
             "from_step": reached.step if reached else row.get("from_step"),
             "to_step": back,
-            "manifest": self._manifest_there(back),
+            "manifest": self._manifest_there(back, row.get("manifest")),
             "discarded": row.get("discarded"),
             **{key: row[key] for key in ("turn",) if key in row},
         }
@@ -206,11 +246,15 @@ class Course(Following):
             expected["discarded"] = self._discarded(entry, back, given, expected["discarded"])
         self.compare(entry, "sums", expected, body(row))
 
-    def _manifest_there(self, step: int) -> int | None:
+    def _manifest_there(self, step: int, stated: object) -> int | None:
         """The manifest that a rewind to a step names: of the checkpoint there, unless a turn is behind it."""
         parent, mark = self.lineage.parent, self.lineage.marks[-1].entry
-        is_turned = mark.kind in TURNS and parent is not None and mark.line > parent.entry.line
-        return parent.manifest if parent and parent.step == step and not is_turned else None
+        if parent is None or parent.step != step or (mark.kind in TURNS and mark.line > parent.entry.line):
+            return None
+        is_at_turn = (
+            self.lineage.turn.step == step > 0
+        )  # who comes from a state knows the turn, not the checkpoint
+        return None if is_at_turn and stated is None else parent.manifest
 
     def _discarded(self, entry: Entry, back: int, given: dict[str, PoolState], stated: Plain) -> Plain:
         """What a rewind takes out of the account; as stated, where only a recomputation can tell."""

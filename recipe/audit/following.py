@@ -13,6 +13,7 @@ from recipe.audit.lineage import Lineage, Mark
 from recipe.audit.segments import Segment, Stop
 from recipe.audit.state import Malformed, State
 from recipe.audit.terms import Terms
+from recipe.audit.withdrawals import TakenDown
 
 COMMON = ("format", "row", "time", "previous", "hash")
 """Fields of every row; the chain is checked over them."""
@@ -34,6 +35,8 @@ class Following:
         """By number: what the manifest must say."""
         self.numbered: tuple[int, str | None] = (0, None)
         """Number and hash of the last manifest on record, discarded or not."""
+        self.copied: tuple[int, ...] = ()
+        """Numbers of the last two manifests that ``latest.yaml`` is a copy of, one after the other."""
         self.numbers: set[int] = set()
         """Of all manifests that rows name."""
         self.created: Plain = {}
@@ -41,6 +44,10 @@ class Following:
         """By pool: the row that first tells of it, and what it says."""
         self.versions: set[int] = {intent.version}
         """Of all recipes that rows name, discarded or not."""
+        self.lists = 0
+        """Withdrawals that rows name, discarded or not."""
+        self.lists_read: dict[int, TakenDown] = {}
+        """By line: the documents that a withdrawal names."""
         self.files: set[str] = set()
         """Further files that rows name, by their path in the run's folder."""
         self.prior: Plain | None = None
@@ -53,6 +60,8 @@ class Following:
         """Of a branch: warnings in its parents."""
         self.changes: list[Plain] = []
         """Of a branch: changes of data accepted in its parents."""
+        self.of_parent = ""
+        """Of a branch: how far its parent was looked at."""
         self.warned: list[Plain] = []
         """Warning rows since the last checkpoint."""
         self.accepted: dict[int, Plain] = {}

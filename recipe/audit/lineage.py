@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recipe.audit.account import Plain, by_name
 from recipe.audit.chain import Entry
@@ -193,6 +193,21 @@ class Lineage:
         self._at, self.is_lost = None, False
         self.checkpointed = self.snapshot(self.anchor.entry, self.anchor.terms)
         self.begins = [begin for begin in self.begins if begin.step < step]
+
+    def past(self, step: int, turn: object) -> Lineage:
+        """As it was for a checkpoint at a step that is put on record late: on a turn, behind no later row."""
+        last = max((k for k, mark in enumerate(self.turns) if mark.entry.number == turn), default=0)
+        after = self.turns[last + 1].entry.line if last + 1 < len(self.turns) else _NO_LINE
+        points = [p for p in self.checkpoints if p.step <= step and p.entry.line < after]
+        if points and points[-1].step == step:
+            after = points[-1].entry.line
+        marks = [mark for mark in self.marks if mark.step <= step and mark.entry.line < after]
+        past = replace(self, marks=marks, turns=self.turns[: last + 1], checkpoints=points)
+        past.begins = [begin for begin in self.begins if begin.step < step]
+        past.lose()
+        past.is_lost = False
+        past.checkpointed = self.snapshot(past.anchor.entry, past.anchor.terms)
+        return past
 
     def _cut(self, manifest: object, turn: object) -> int:
         """The last line that a rewind may leave."""

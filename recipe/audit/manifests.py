@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from recipe.audit import withdrawals
 from recipe.audit.account import Plain, manifest_pool
 from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared
 from recipe.audit.intent import Intent
 from recipe.audit.record import Sealed, read_sealed, seal_findings, stated_hash, unnamed_recipes
-from recipe.audit.terms import Terms
 from recipe.config import fingerprint, recipe_to_plain
 from recipe.maths.order import ORDER_VERSION
 from recipe.run.manifest import latest_path, manifest_path
@@ -51,7 +51,7 @@ def _contents(course: Course, file: Sealed, row: Plain) -> list[Finding]:
         "stages": row["stages"],
         "warnings": row["warnings"],
         "accepted_data_changes": row["accepted_data_changes"],
-        "withdrawals": withdrawals_plain(terms),
+        "withdrawals": withdrawals.to_plain(terms.withdrawn, terms.withdrawals),
         "snapshot": row["state"].to_plain(),
     }
     if row["stages"] is None:
@@ -73,11 +73,6 @@ def _from_recipe(intent: Intent) -> Plain:
         "labels": recipe.labels,
         "count": recipe.count,
     }
-
-
-def withdrawals_plain(terms: Terms) -> Plain | None:
-    """The withdrawn documents as manifests hold them; None where there are none."""
-    return None
 
 
 def _manifest_recipe(file: Sealed, intent: Intent) -> list[Finding]:
@@ -140,36 +135,22 @@ def _strangers(folder: Path, course: Course) -> list[Finding]:
 
 
 def _latest(folder: Path, course: Course) -> list[Finding]:
-    """latest.yaml is a copy of the last manifest."""
-    number, hashed = course.numbered
-    path = latest_path(folder)
+    """latest.yaml is a copy of the last manifest, late ones left aside; after a crash, of the one before."""
+    name = "manifests/latest.yaml"
     try:
-        data: bytes | None = path.read_bytes()
+        data: bytes | None = latest_path(folder).read_bytes()
     except OSError:
         data = None
-    if data is None or not number:
-        if data is None and number:
-            return [Finding("unfinished", "manifests/latest.yaml", f"a copy of manifest {number}", "no file")]
-        return [] if data is None else [Finding("manifest", "manifests/latest.yaml", "no file", "a file")]
-    copies = {"manifest": number, "unfinished": number - 1}
-    for kind, which in copies.items():
-        original = manifest_path(folder, which)
-        if which and original.is_file() and original.read_bytes() == data:
-            if kind == "manifest":
+    if not course.copied:
+        return [] if data is None else [Finding("manifest", name, "no file", "a file")]
+    last = course.copied[-1]
+    if data is None:
+        return [Finding("unfinished", name, f"a copy of manifest {last}", "no file")]
+    for number in reversed(course.copied):
+        original = manifest_path(folder, number)
+        if original.is_file() and original.read_bytes() == data:
+            if number == last:
                 return []
-            return [
-                Finding(
-                    kind,
-                    "manifests/latest.yaml",
-                    f"a copy of manifest {number}",
-                    f"a copy of manifest {which}",
-                )
-            ]
-    return [
-        Finding(
-            "manifest",
-            "manifests/latest.yaml",
-            f"a copy of manifest {number}, hash {hashed}",
-            f"hash {stated_hash(data)}",
-        )
-    ]
+            expected, observed = (f"a copy of manifest {which}" for which in (last, number))
+            return [Finding("unfinished", name, expected, observed)]
+    return [Finding("manifest", name, f"a copy of manifest {last}", f"hash {stated_hash(data)}")]

@@ -46,6 +46,8 @@ class Book:
     fraction: Fraction | None = None
     """Share of it that every epoch reads; None: all."""
     withdrawn: Withdrawn = NOTHING
+    prefix: tuple[int, int] | None = None
+    """Units it had, and of its extents, where it has grown since all this."""
 
     @property
     def pool(self) -> Pool:
@@ -56,12 +58,12 @@ class Book:
 
     def num_blocks(self, cursor: Cursor) -> int:
         """Blocks of the cursor's epoch."""
-        return num_blocks(self.pool, self.block_units, cursor.prefix, self.fraction)
+        return num_blocks(self.pool, self.block_units, cursor.prefix or self.prefix, self.fraction)
 
     def place(self, cursor: Cursor) -> BlockPlace:
         """The block a cursor is in."""
         at = (self.seed, cursor.epoch, cursor.block, self.block_units)
-        return BlockPlace(*at, self.order, cursor.prefix, self.fraction)
+        return BlockPlace(*at, self.order, cursor.prefix or self.prefix, self.fraction)
 
 
 def books_of(
@@ -158,7 +160,7 @@ def block_tokens(book: Book, cursor: Cursor) -> int:
 
 def _units(book: Book, cursor: Cursor) -> NDArray[np.int64]:
     """The units of a block: of a pool that is read in part, places of the first epoch's order."""
-    units, extent = cursor.prefix or (book.pool.num_units, book.pool.extent_units)
+    units, extent = cursor.prefix or book.prefix or (book.pool.num_units, book.pool.extent_units)
     read = (
         units if book.fraction is None else -(-units * book.fraction.numerator // book.fraction.denominator)
     )

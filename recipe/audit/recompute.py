@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from recipe.audit.account import Plain, Stretch, by_name, chunk_row, cumulative, difference
 from recipe.audit.chain import Text
@@ -13,11 +14,20 @@ from recipe.audit.following import COMMON
 from recipe.audit.intent import Intent
 from recipe.audit.reading import OpenBlock, books_of
 from recipe.audit.replay import Ground, Replayed, ended_if_last, entered, replay
-from recipe.audit.segments import Segment, Stop
+from recipe.audit.segments import Anew, Segment, Stop
+from recipe.audit.skips import at_next_epoch, grown, skipped
 from recipe.audit.state import Cursor, Malformed, PoolState, State
 from recipe.audit.terms import Terms
 from recipe.errors import RecipeError
-from recipe.pools import Pool
+from recipe.pools import Pool, grown_from
+
+
+class _Was(NamedTuple):
+    """How a pool gives what it once was."""
+
+    is_there: bool
+    prefix: tuple[int, int] | None = None
+    """Units and those of an extent that it had, where it has grown since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +37,36 @@ class Bench:
     text: Text
     pools: Mapping[str, Pool]
     """Those that are there."""
+    _known: dict[tuple[str, object], _Was] = field(default_factory=dict)
 
     def ground(self, terms: Terms) -> Ground:
-        """What steps under some terms were served from."""
-        intent = terms.intent
-        books = books_of(intent.recipe, self.pools, terms.withdrawn)
-        return Ground(intent.layouts, books, intent.carried)
+        """What steps under some terms were served from: pools as they were, or their beginnings."""
+        books = []
+        for book in books_of(terms.intent.recipe, self.pools, terms.withdrawn):
+            was = self._was(terms, book.name)
+            books.append(replace(book, found=book.found if was.is_there else None, prefix=was.prefix))
+        return Ground(terms.intent.layouts, tuple(books), terms.intent.carried)
+
+    def can(self, segment: Segment) -> bool:
+        """Whether all pools are there that a segment was served from."""
+        return all(self._was(segment.terms, name).is_there for name in segment.drawn)
+
+    def _was(self, terms: Terms, name: str) -> _Was:
+        """A pool as it was under some terms."""
+        mark = terms.holdings.get(name, {}).get("fingerprint")
+        if (name, mark) not in self._known:
+            self._known[name, mark] = _was(self.pools.get(name), mark)
+        return self._known[name, mark]
+
+
+def _was(pool: Pool | None, fingerprint: object) -> _Was:
+    if pool is None or pool.fingerprint == fingerprint:
+        return _Was(pool is not None)
+    try:
+        prefix = grown_from(str(fingerprint), pool)
+    except (RecipeError, ValueError):
+        return _Was(False)
+    return _Was(True, (prefix.units, prefix.extent_units))
 
 
 @dataclass(slots=True)
@@ -79,7 +113,7 @@ def recompute(bench: Bench, segments: Sequence[Segment]) -> Outcome:
         if segment.terms is not terms:
             terms, ground = segment.terms, bench.ground(segment.terms)
             cache: dict[tuple[str, Cursor], OpenBlock] = {}
-        work = _Work(bench.text, segment, ground, cache)
+        work = _Work(bench, segment, ground, cache)
         outcome = _Trial(work, _stated(work)).run()
         true_start = total.states.get(segment.start.line)
         if true_start is not None and not outcome.agrees:
@@ -93,7 +127,7 @@ def recompute(bench: Bench, segments: Sequence[Segment]) -> Outcome:
 class _Work:
     """One segment and what it is computed from."""
 
-    text: Text
+    bench: Bench
     segment: Segment
     ground: Ground
     cache: dict[tuple[str, Cursor], OpenBlock]
@@ -107,7 +141,7 @@ class _Work:
 def _stated(work: _Work) -> State:
     """The state that a segment's first row holds."""
     start = work.segment.start
-    return work.intent.state_of(start, work.text.row(start))
+    return work.intent.state_of(start, work.bench.text.row(start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +179,8 @@ class _Trial:
 
     def _compare(self, stop: Stop, state: State, outcome: Outcome) -> None:
         """One row against the true state at its step."""
-        row: Plain = self.work.text.row(stop.entry)
-        expected = self._expected(stop, state)
+        row: Plain = self.work.bench.text.row(stop.entry)
+        expected = self._expected(stop, state, row)
         observed = {key: value for key, value in row.items() if key not in COMMON}
         if stop.entry.kind != "chunk":
             observed = {key: observed.get(key) for key in expected}
@@ -154,8 +188,14 @@ class _Trial:
             outcome.states[stop.entry.line] = state
         outcome.findings[stop.entry.line] = compared("replay", stop.entry.where, expected, observed)
 
-    def _expected(self, stop: Stop, state: State) -> Plain:
+    def _expected(self, stop: Stop, state: State, row: Plain) -> Plain:
         work, intent = self.work, self.work.intent
+        if stop.anew is not None:
+            return {"snapshot": _moved(work.bench, stop.anew, intent.names, state).to_plain()}
+        if stop.entry.kind == "skip":
+            seen = skipped(work.ground, self.start, state, returned=bool(row.get("returned")))
+            numbers = {"sequences": dict(seen.sequences), "tokens": dict(seen.tokens)}
+            return {**numbers, "snapshot": seen.base.to_plain()}
         if stop.entry.kind == "chunk":
             begin = entered(work.ground, self.start)
             stretch = Stretch(begin, state, *stop.planned, intent.version)
@@ -168,6 +208,26 @@ class _Trial:
             }
         state = ended_if_last(work.ground, state, work.cache)
         return {"snapshot": state.to_plain(), "cumulative": cumulative(intent.names, state)}
+
+
+def _moved(bench: Bench, anew: Anew, names: Sequence[str], state: State) -> State:
+    """A turn's state with the pools whose reading it moved, computed from what they were before."""
+    found = {anew.called.get(name, name): pool for name, pool in bench.pools.items()}
+    books = {book.name: book for book in Bench(bench.text, found).ground(anew.terms).books}
+    pools = []
+    for name, stated in zip(names, state.pools, strict=True):
+        pool = anew.pools.get(name)
+        if pool is None:
+            pools.append(stated)
+            continue
+        book = books[anew.called.get(name, name)]
+        if name in anew.grown:
+            was = _was(book.found, anew.grown[name])
+            if was.prefix is None:
+                raise Malformed(f"grown.{name}", "what the pool was before", anew.grown[name])
+            pool = grown(pool, was.prefix)
+        pools.append(at_next_epoch(book, pool) if name in anew.next_epoch else pool)
+    return replace(state, pools=tuple(pools))
 
 
 def _seen_on_the_way(work: _Work, seen: Replayed, outcome: Outcome) -> None:

@@ -17,6 +17,7 @@ from recipe.audit.following import Following, body
 from recipe.run.canonical import digest
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_DECIDED = ("choice", "trunk", "amend")
 _NO_NUMBERS = ("nan", "inf", "-inf")
 
 
@@ -47,7 +48,6 @@ def opened(course: Following, entry: Entry, row: Plain) -> None:
             "by": (_is_text, "a text"),
             "reason": (_is_text, "a text"),
         },
-        ("manifest_hash",),
     )
     _known(course, entry, row.get("manifest"), row.get("manifest_hash"))
 
@@ -59,7 +59,7 @@ def decision(course: Following, entry: Entry, row: Plain) -> None:
         entry,
         row,
         {
-            "as": (lambda value: value in ("trunk", "amend", "choice"), "trunk, amend or choice"),
+            "as": (lambda value: value in _DECIDED, f"one of {', '.join(_DECIDED)}"),
             "run": (_is_text, "the name of a run"),
             "id": (_is_text, "what tells it from all others"),
             "manifest": (_is_number, "the number of a manifest"),
@@ -82,11 +82,15 @@ def forgotten(course: Following, entry: Entry, row: Plain) -> None:
         row,
         {
             "manifest": (_is_number, "the number of a manifest on record"),
+            "manifest_hash": (_is_hash, "its hash"),
+            "step": (lambda value: type(value) is int and value >= 0, "its step"),
             "reason": (_is_text, "a text"),
         },
-        ("manifest_hash", "step"),
     )
     _known(course, entry, row.get("manifest"), row.get("manifest_hash"))
+    known = course.manifests.get(row.get("manifest", 0))
+    if known is not None and known["state"].step != row.get("step"):
+        course.say(entry, "lineage", "step", known["state"].step, row.get("step"))
 
 
 def rests_on(course: Following, entry: Entry, evidence: object) -> None:
@@ -114,17 +118,15 @@ KINDS: dict[str, Callable[[Following, Entry, Plain], None]] = {
 Shape = tuple[Callable[[Any], bool], str]
 
 
-def _shaped(
-    course: Following, entry: Entry, row: Plain, shapes: dict[str, Shape], also: tuple[str, ...] = ()
-) -> None:
-    """Every key as it should be, and no other; ``also`` may be there."""
+def _shaped(course: Following, entry: Entry, row: Plain, shapes: dict[str, Shape]) -> None:
+    """Every key as it should be, and no other."""
     said = body(row)
     for key, (is_right, expected) in shapes.items():
         if key not in said:
             course.say(entry, "shape", key, expected, "nothing")
         elif not is_right(said[key]):
             course.say(entry, "shape", key, expected, shown(said[key]))
-    for key in sorted({*said} - {*shapes, *also, "kind"}):
+    for key in sorted({*said} - {*shapes, "kind"}):
         course.say(entry, "shape", key, "nothing", shown(said[key]))
 
 

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recipe.audit.account import Plain
 from recipe.audit.chain import Entry
 from recipe.audit.state import PoolState
 from recipe.audit.terms import Terms
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """Pools whose reading goes on elsewhere from a turn on: where follows from their contents."""
+
+    terms: Terms
+    """Under which they were read."""
+    pools: Mapping[str, PoolState]
+    """By name from the turn on, what it was before."""
+    grown: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprint of those that have more documents now, before they had."""
+    next_epoch: frozenset[str] = frozenset()
+    """Those that go on at their next epoch."""
+    called: Mapping[str, str] = field(default_factory=dict)
+    """The names that some had before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +37,8 @@ class Stop:
     """Of a chunk row: planned from, planned to."""
     reached: Mapping[str, PoolState] | None = None
     """Of a rewind row: the furthest state that it discards."""
+    anew: Anew | None = None
+    """Of a turn that moves readings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def _stages(course: Following, state: State) -> Plain | None:
             begins.append(Begin.of(stage, begun, names))
     totals: Plain = {}
     here = by_name(course.terms.names, state)
-    for begin, after in zip(begins, [*begins[1:], None], strict=True):
+    for begin, after in zip(begins, (*begins[1:], None), strict=False):
         stop, known = (here, names) if after is None else (after.pools, lineage.names_until(after.step))
         if (state.step if after is None else after.step) > begin.step:
             totals[begin.stage] = gained(known, begin.pools, stop)

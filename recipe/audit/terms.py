@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from recipe.audit.account import Plain
 from recipe.audit.intent import Intent
-from recipe.sequences.withdrawn import NOTHING, Withdrawn
+from recipe.audit.state import Malformed, mapping, whole
+from recipe.sequences.withdrawn import Withdrawn
+
+HOLDING = ("path", "fingerprint", "tokenizer", "stock", "documents")
+"""What rows and manifests know of a pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +34,16 @@ class Terms:
         return self.intent.names
 
 
-def and_then(
-    known: Mapping[str, Withdrawn], number: int, documents: Mapping[str, NDArray[np.int64]]
-) -> dict[str, Withdrawn]:
-    """What is withdrawn after one more withdrawal; a document counts under the first one that names it."""
-    after = dict(known)
-    for name, given in documents.items():
-        before = known.get(name, NOTHING)
-        new = np.setdiff1d(given, before.documents)
-        both = np.concatenate([before.documents, new])
-        numbers = np.concatenate([before.numbers, np.full(len(new), number, np.int64)])
-        order = np.argsort(both, kind="stable")
-        if len(both):
-            after[name] = Withdrawn(both[order], numbers[order])
-    return after
+def holding(pools: Mapping[str, Any], name: str) -> Plain:
+    """What a row says of a pool that it brings.
+
+    Raises:
+        Malformed: it says not enough to know the pool by.
+    """
+    stated = mapping(pools.get(name), f"pools.{name}")
+    for key in ("path", "fingerprint"):
+        if not isinstance(stated.get(key), str):
+            raise Malformed(f"pools.{name}.{key}", "a text", stated.get(key))
+    for key in ("stock", "documents"):
+        whole(stated.get(key), f"pools.{name}.{key}")
+    return {key: stated.get(key) for key in HOLDING}

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from recipe.audit import bases
-from recipe.audit.account import Plain
+from recipe.audit.account import Plain, by_name
 from recipe.audit.chain import Entry
 from recipe.audit.findings import shown
 from recipe.audit.following import Following, body
 from recipe.audit.intent import Intent
 from recipe.audit.record import NamedRecipe, read_version
 from recipe.audit.sayings import rests_on
-from recipe.audit.segments import Stop
-from recipe.audit.state import Malformed, State, mapping, sequence, whole
+from recipe.audit.segments import Anew, Segment, Stop
+from recipe.audit.state import Malformed, PoolState, State, mapping, sequence, whole
+from recipe.audit.terms import Terms, holding
+from recipe.audit.withdrawals import and_then, read_list
 
-_HOLDING = ("path", "fingerprint", "tokenizer", "stock", "documents")
+_OPENS = ("next-epoch", "now")
+_SAID = ("reason", "approved_by", "by", "evidence", "policy")
 _WISHED_BY = ("user", "policy", "adoption")
 
 
@@ -43,10 +47,9 @@ def amend(course: Following, entry: Entry, row: Plain) -> None:
     """Another recipe from here on."""
     course.end_segment()
     number, terms, at = max(course.versions) + 1, course.terms, course.lineage.at
-    named = NamedRecipe.of(entry.where, row)
+    named, folder = NamedRecipe.of(entry.where, row), course.folder
     if type(named.version) is int:
         course.versions.add(named.version)
-    folder = course.folder
     intent, found = (None, []) if folder is None else read_version(folder, named)
     course.findings[entry.line] += found
     if named.version != number:
@@ -55,35 +58,70 @@ def amend(course: Following, entry: Entry, row: Plain) -> None:
     if intent is None:
         course.turn(entry, None, replace(terms, is_known=False))
         return
-    state = intent.state(row.get("snapshot"))
-    base = _amended(course, entry, at, intent, row) if at is not None and terms.is_known else None
-    added = [name for name in intent.names if name not in terms.names]
-    new = {name: _holding(row, name) for name in added}
-    own = {key: row.get(key) for key in ("recipe", "recipe_hash", "recipe_fingerprint")}
-    said = {key: row.get(key) for key in ("reason", "approved_by", "by", "evidence", "policy")}
-    _compare(course, entry, row, base, {**own, **said, "pools": new})
-    course.stated |= {
-        name: (entry.where, holding) for name, holding in new.items() if name not in course.stated
-    }
-    holdings = {name: terms.holdings.get(name, new.get(name, {})) for name in intent.names}
-    start = base or state
-    inside = any(pool.debt for pool in start.pools)
-    intent = replace(intent, carried=start.stage if inside else None)
-    course.turn(entry, state, replace(terms, intent=intent, holdings=holdings, is_known=True))
+    state, new, grown = intent.state(row.get("snapshot")), *_brought(row, terms, intent)
+    base, goes_on = _amended(course, entry, at, (intent, state, grown))
+    own = {key: row.get(key) for key in ("recipe_fingerprint", *_SAID)} | {"pools": new}
+    if "grown" in row:
+        own["grown"] = {
+            name: {"before": mark, "opens": row["grown"][name]["opens"]} for name, mark in grown.items()
+        }
+    holdings = {name: new.get(name) or terms.holdings.get(name, {}) for name in intent.names}
+    carried = terms.intent.carried if goes_on else None
+    if not goes_on and any(pool.debt for pool in (base or state).pools):
+        carried = state.stage
+    after = replace(terms, intent=replace(intent, carried=carried), holdings=holdings, is_known=True)
+    _compare(course, entry, row, base, {"recipe": number, "recipe_hash": intent.hash, **own})
+    course.stated |= {name: (entry.where, held) for name, held in new.items()}
+    course.turn(entry, state, after)
+    if grown and at is not None and terms.is_known:
+        _grow(course, entry, row, by_name(terms.names, at))
 
 
-def _amended(course: Following, entry: Entry, at: State, intent: Intent, row: Plain) -> State | None:
+def _brought(row: Plain, terms: Terms, intent: Intent) -> tuple[dict[str, Plain], dict[str, Any]]:
+    """What an amendment says of pools that are new, or have grown; and the fingerprints these had."""
+    grown = mapping(row.get("grown", {}), "grown")
+    if not {*grown} <= {*terms.names} or not {*grown} <= {*intent.names}:
+        raise Malformed("grown", "pools that were there before", sorted(grown))
+    for name, how in grown.items():
+        opens = mapping(how, f"grown.{name}").get("opens")
+        if opens not in _OPENS:
+            raise Malformed(f"grown.{name}.opens", f"one of {', '.join(_OPENS)}", opens)
+    stated = mapping(row.get("pools"), "pools")
+    new = [name for name in intent.names if name not in terms.names or name in grown]
+    marks = {name: terms.holdings.get(name, {}).get("fingerprint") for name in grown}
+    return {name: holding(stated, name) for name in new}, marks
+
+
+def _amended(
+    course: Following, entry: Entry, at: State | None, to: tuple[Intent, State, Mapping[str, Any]]
+) -> tuple[State | None, bool]:
     """The state that an amendment goes on from; what it changes of what is behind is said."""
-    behind = bases.behind(course.intent, intent, at)
+    (intent, state, grown), old = to, course.intent
+    if at is None or not course.terms.is_known:
+        return None, False
+    behind = bases.behind(old, intent, at)
     for key, expected, observed in behind:
-        field = f"recipe {intent.version}: {key}"
-        course.say(entry, "behind", field, shown(expected), shown(observed))
+        course.say(entry, "behind", f"recipe {intent.version}: {key}", shown(expected), shown(observed))
     try:
-        return bases.amended(at, course.intent, intent, mapping(row.get("grown", {}), "grown"))
+        base, goes_on = bases.amended(at, old, intent, tuple(grown))
     except (Malformed, LookupError, ValueError, ArithmeticError):
         if behind:
-            return None
+            return None, False
         raise
+    pools = zip(intent.names, base.pools, state.pools, strict=True)
+    read_on = [bases.read_on(here, stated) if name in grown else here for name, here, stated in pools]
+    return replace(base, pools=tuple(read_on)), goes_on
+
+
+def _grow(course: Following, entry: Entry, row: Plain, before: Mapping[str, PoolState]) -> None:
+    """Where the readings of pools that have grown go on is computed again from their contents."""
+    grown, terms, mark = row["grown"], course.terms, course.lineage.marks[-1]
+    debts = by_name(terms.names, course.lineage.at) if course.lineage.at is not None else before
+    pools = {name: replace(before[name], debt=debts[name].debt) for name in grown}
+    now = frozenset(name for name, how in grown.items() if how["opens"] == "now")
+    marks = {name: how.get("before") for name, how in grown.items()}
+    stops = (Stop(entry, mark.step, anew=Anew(terms, pools, marks, now)),)
+    course.segments.append(Segment(entry, stops, mark.stage, 0, terms, frozenset(grown)))
 
 
 def _wished(course: Following, entry: Entry, row: Plain) -> None:
@@ -104,17 +142,6 @@ def _wished(course: Following, entry: Entry, row: Plain) -> None:
     rests_on(course, entry, evidence)
 
 
-def _holding(row: Plain, name: str) -> Plain:
-    """What a row says of a pool that it brings."""
-    stated = mapping(mapping(row.get("pools"), "pools").get(name), f"pools.{name}")
-    for key in ("path", "fingerprint"):
-        if not isinstance(stated.get(key), str):
-            raise Malformed(f"pools.{name}.{key}", "a text", stated.get(key))
-    for key in ("stock", "documents"):
-        whole(stated.get(key), f"pools.{name}.{key}")
-    return {key: stated.get(key) for key in _HOLDING}
-
-
 def skip(course: Following, entry: Entry, row: Plain) -> None:
     """Steps that are not served."""
     intent = course.intent
@@ -130,7 +157,7 @@ def skip(course: Following, entry: Entry, row: Plain) -> None:
     own: Plain = {"steps": [start.step, stop], **{key: row.get(key) for key in ("reason", "approved_by")}}
     own |= {"returned": bool(row.get("returned"))}
     own |= {key: _by_pool(course, row, key) for key in ("sequences", "tokens")}
-    base = None if at is None else _skipped(course, at, state)
+    base = None if at is None else _skipped(at, state)
     _compare(course, entry, row, base, own)
     skipped, between = sum(own["sequences"].values()), layout.sequences_between(start.step, stop)
     if skipped != between:
@@ -141,14 +168,10 @@ def skip(course: Following, entry: Entry, row: Plain) -> None:
     course.turn(entry, state, course.terms)
 
 
-def _skipped(course: Following, at: State, state: State) -> State:
+def _skipped(at: State, state: State) -> State:
     """The state at the first step that is skipped, with the reading and the losses that a row states."""
     pools = zip(at.pools, state.pools, strict=True)
-    read_on = (
-        replace(before, cursor=after.cursor, held=after.held, dropped=after.dropped)
-        for before, after in pools
-    )
-    return replace(at, ended=False, pools=tuple(read_on))
+    return replace(at, ended=False, pools=tuple(bases.read_on(before, after) for before, after in pools))
 
 
 def _by_pool(course: Following, row: Plain, key: str) -> dict[str, int]:
@@ -174,4 +197,40 @@ def _compare(course: Following, entry: Entry, row: Plain, base: State | None, ow
     course.compare(entry, "sums", expected, body(row))
 
 
-KINDS: dict[str, Callable[[Following, Entry, Plain], None]] = {"data": data, "amend": amend, "skip": skip}
+def withdraw(course: Following, entry: Entry, row: Plain) -> None:
+    """Documents that yield nothing from here on."""
+    terms = course.terms
+    state = terms.intent.state(row.get("snapshot"))
+    course.end_segment()
+    at, name = course.lineage.at, f"withdrawn/{course.lists + 1:04d}.json"
+    course.lists += 1
+    taken, number = None, terms.withdrawals + 1
+    if course.folder is not None and row.get("file") == name:
+        course.files.add(name)
+        where = f"{entry.where}: file_hash"
+        taken, found = read_list(course.folder, name, row.get("file_hash"), where)
+        course.findings[entry.line] += found
+    own = {key: row.get(key) for key in ("file_hash", "documents", "reason", "ticket", "approved_by")}
+    own |= {"number": number, "file": name}
+    withdrawn = dict(terms.withdrawn)
+    if taken is not None:
+        withdrawn = and_then(withdrawn, number, taken.documents)
+        new = {name: held.documents[held.numbers == number] for name, held in withdrawn.items()}
+        own["documents"] = {name: len(documents) for name, documents in new.items() if len(documents)}
+        course.lists_read[entry.line] = taken
+        if taken.number != number or {*taken.documents} - {*terms.names}:
+            course.say(entry, "withdrawn", f"{name}: number", number, taken.number)
+    for key in ("reason", "ticket", "approved_by"):
+        if not isinstance(row.get(key), str | None):
+            course.say(entry, "shape", key, "a text", shown(row.get(key)))
+    _compare(course, entry, row, None if at is None else bases.reopened(at, terms.intent), own)
+    known = taken is not None and terms.is_known
+    course.turn(entry, state, replace(terms, withdrawn=withdrawn, withdrawals=number, is_known=known))
+
+
+KINDS: dict[str, Callable[[Following, Entry, Plain], None]] = {
+    "data": data,
+    "amend": amend,
+    "skip": skip,
+    "withdraw": withdraw,
+}

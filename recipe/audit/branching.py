@@ -1,0 +1,311 @@
+"""Where a branch starts: its first row held against the manifest of its parent, of which it has a copy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from recipe.audit import bases
+from recipe.audit.account import Plain
+from recipe.audit.chain import Entry
+from recipe.audit.controlled import differences, unfixed, unnamed
+from recipe.audit.findings import Finding, shown
+from recipe.audit.following import Following
+from recipe.audit.intent import Intent
+from recipe.audit.lineage import Mark
+from recipe.audit.record import read_sealed, seal_findings
+from recipe.audit.segments import Anew, Segment, Stop
+from recipe.audit.state import Cursor, Malformed, PoolState, State, mapping, sequence, whole
+from recipe.audit.terms import HOLDING, Terms
+from recipe.audit.withdrawals import Known, from_plain, to_plain
+from recipe.config import Recipe, recipe_from_plain, recipe_to_plain
+from recipe.errors import RecipeError
+
+COPY = "parent.yaml"
+_NEW_SEED = ("seed", "tokenizer", "start")
+"""What a branch may have otherwise though an amendment may not."""
+_OF_FRESH = ("block_units", "eos", "bos")
+_SHARES = ("quotas", "weights", "quotas_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """What a parent's manifest says, as far as a branch goes on from it."""
+
+    value: Plain
+    terms: Terms
+    """Its own, pools called as they were."""
+    called: Intent
+    """Its recipe, pools called as in the branch."""
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How the branch's pools are read, as its row has it."""
+
+    fresh: frozenset[str]
+    renamed: Mapping[str, str]
+    """New names by old ones."""
+    is_retokenised: bool
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any], names: tuple[str, ...]) -> Wish:
+        """From the row's ``parent``."""
+        fresh = names if said.get("data") == "fresh" else said.get("fresh") or []
+        renamed = mapping(said.get("renamed") or {}, "parent.renamed")
+        return cls(frozenset(fresh), renamed, said.get("retokenised") is True)
+
+
+def follow(course: Following, entry: Entry, row: Plain, holdings: dict[str, Plain]) -> Plain:
+    """Begin at a branch's first row; what it must say beside what every first row does."""
+    intent = course.first
+    state, said = intent.state(row.get("snapshot")), mapping(row.get("parent"), "parent")
+    wish = Wish.of(said, intent.names)
+    grid = sequence(row.get("grid"), "grid")
+    planned_to = whole(grid[-1] if grid else None, "grid")
+    terms = Terms(intent, holdings)
+    parent = _read(course, entry, said, wish)
+    if parent is None:
+        withdrawn, number = from_plain(row.get("withdrawals"))
+        terms = replace(terms, withdrawn=withdrawn, withdrawals=number)
+        course.lineage.begin(Mark(entry, state.step, state.stage, planned_to, terms), state)
+        return {key: value for key, value in row.items() if key not in ("kind", "pools")}
+    base, goes_on = _base(course, entry, parent, (intent, wish))
+    carried = parent.terms.intent.carried if goes_on else None
+    if not goes_on and any(pool.debt for pool in base.pools):
+        carried = base.stage
+    withdrawals = _withdrawn(parent, wish, holdings)
+    number = parent.terms.withdrawals
+    terms = Terms(replace(intent, carried=carried), holdings, withdrawals, number)
+    course.lineage.begin(Mark(entry, state.step, base.stage, planned_to, terms), state)
+    _inherit(course, parent)
+    _moves(course, entry, parent, (base, wish))
+    expected: Plain = {
+        "step": base.step,
+        "stage": intent.layouts[base.stage].name,
+        "grid": _grid(course, entry, said, parent),
+        "snapshot": _as_stated(base, state, parent, (intent, wish)).to_plain(),
+        "parent": _told(parent, intent, holdings, (said, wish)),
+    }
+    plain = to_plain(withdrawals, number)
+    return expected if plain is None else {**expected, "withdrawals": plain}
+
+
+def _read(course: Following, entry: Entry, said: Mapping[str, Any], wish: Wish) -> Parent | None:
+    """The parent's manifest, checked by its hash; None where it cannot be read."""
+    if course.folder is None:
+        return None
+    course.files.add(COPY)
+    file = read_sealed(course.folder, course.folder / COPY)
+    course.findings[entry.line] += seal_findings(
+        "parent", file, said.get("hash"), f"{entry.where}: parent.hash"
+    )
+    if file.value is None:
+        return None
+    value = {**file.value, "hash": file.stated}
+    try:
+        plain = mapping(value.get("recipe"), "recipe")
+        recipe = recipe_from_plain(plain.get("resolved"), source=COPY)  # type: ignore[arg-type]
+        intent = Intent.of(recipe, whole(plain.get("version"), "recipe.version"), str(plain.get("hash")))
+        pools = mapping(value.get("pools"), "pools")
+        known, number = from_plain(value.get("withdrawals"))
+        holdings = {name: {key: pools[name].get(key) for key in HOLDING} for name in intent.names}
+        state = intent.state(value.get("snapshot"))
+        called = Intent.of(_renamed(recipe, wish.renamed), intent.version)
+    except (Malformed, RecipeError, ValueError, TypeError, LookupError, AttributeError) as error:
+        found = Finding("parent", COPY, "a manifest that a run can go on from", shown(str(error)))
+        course.findings[entry.line].append(found)
+        return None
+    carried = state.stage if any(pool.debt for pool in state.pools) else None
+    intent, called = replace(intent, carried=carried), replace(called, carried=carried)
+    return Parent(value, Terms(intent, holdings, known, number), called, state)
+
+
+def _renamed(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
+    """The recipe with pools called otherwise, their orders as they were."""
+    if not names:
+        return recipe
+    plain = recipe_to_plain(recipe)
+    for old, new in names.items():
+        plain["pools"][old].setdefault("renamed_from", old)
+        for group in plain.get("groups", {}).values():
+            group["pools"] = [new if name == old else name for name in group["pools"]]
+    tables = [plain, *plain["stages"].values(), *(g.get("within") for g in plain.get("groups", {}).values())]
+    for table in tables:
+        for key in ("pools", "shares", *_SHARES):
+            if isinstance(table, dict) and isinstance(table.get(key), dict):
+                table[key] = {names.get(name, name): value for name, value in table[key].items()}
+    return recipe_from_plain(plain, source=COPY)
+
+
+def _base(course: Following, entry: Entry, parent: Parent, branch: tuple[Intent, Wish]) -> tuple[State, bool]:
+    """The state that the branch's steps go on from, as far as it follows without the pools."""
+    intent, wish = branch
+    allowed = {*_NEW_SEED, *(f"pools.{name}.{key}" for name in wish.fresh for key in _OF_FRESH)}
+    for key, expected, observed in bases.behind(parent.called, intent, parent.state):
+        if key not in allowed:
+            course.say(entry, "behind", f"recipe: {key}", shown(expected), shown(observed))
+    base, goes_on = bases.amended(parent.state, parent.called, intent, wish.fresh)
+    if wish.is_retokenised:
+        return replace(base, counted=0, pools=tuple(PoolState() for _ in base.pools)), False
+    pools = zip(intent.names, base.pools, strict=True)
+    begun = [replace(pool, cursor=Cursor(), held=()) if name in wish.fresh else pool for name, pool in pools]
+    return replace(base, pools=tuple(begun)), goes_on
+
+
+def _new_epochs(parent: Parent, intent: Intent, wish: Wish) -> frozenset[str]:
+    """Pools that another seed sends on to their next epoch."""
+    if parent.terms.intent.recipe.seed == intent.recipe.seed or wish.is_retokenised:
+        return frozenset()
+    return frozenset(parent.called.names) - wish.fresh
+
+
+def _as_stated(base: State, state: State, parent: Parent, branch: tuple[Intent, Wish]) -> State:
+    """The base; what only the contents of pools tell is taken from the row, and computed again later."""
+    intent, wish = branch
+    moved = _new_epochs(parent, intent, wish)
+    if not moved:
+        return base
+    pools = zip(intent.names, base.pools, state.pools, strict=True)
+    return replace(
+        base,
+        pools=tuple(
+            replace(here, cursor=stated.cursor, held=stated.held, dropped=stated.dropped)
+            if name in moved
+            else here
+            for name, here, stated in pools
+        ),
+    )
+
+
+def _moves(course: Following, entry: Entry, parent: Parent, branch: tuple[State, Wish]) -> None:
+    """Readings that another seed moves on are computed again from the pools."""
+    (base, wish), intent = branch, course.first
+    moved = _new_epochs(parent, intent, wish)
+    if not moved:
+        return
+    before = {name: pool for name, pool in zip(intent.names, base.pools, strict=True) if name in moved}
+    called = {new: old for old, new in wish.renamed.items()}
+    anew = Anew(parent.terms, before, next_epoch=moved, called=called)
+    stops = (Stop(entry, base.step, anew=anew),)
+    course.segments.append(Segment(entry, stops, base.stage, 0, course.terms, moved))
+
+
+def _withdrawn(parent: Parent, wish: Wish, holdings: Mapping[str, Plain]) -> Known:
+    """What the parent withdrew, of pools that are the same ones still."""
+    kept = {}
+    for name, known in parent.terms.withdrawn.items():
+        new = wish.renamed.get(name, name)
+        before = parent.terms.holdings.get(name, {}).get("fingerprint")
+        if holdings.get(new, {}).get("fingerprint") == before:
+            kept[new] = known
+    return kept
+
+
+def _inherit(course: Following, parent: Parent) -> None:
+    """What the branch's manifests go on from."""
+    value = parent.value
+    course.parent = {"number": value.get("number"), "hash": value.get("hash")}
+    course.before = value.get("stages") or {}
+    course.told = tuple(value.get("warnings") or ())
+    course.changes = list(value.get("accepted_data_changes") or ())
+
+
+def _told(
+    parent: Parent, intent: Intent, holdings: Mapping[str, Plain], asked: tuple[Mapping[str, Any], Wish]
+) -> Plain:
+    """What the row must say of the parent, and of what differs from it."""
+    (said, wish), value = asked, parent.value
+    differs = differences(parent.called.recipe, intent.recipe)
+    names = {new: old for old, new in wish.renamed.items()}
+    before = {name: parent.terms.holdings.get(names.get(name, name), {}) for name in parent.called.names}
+    stated = [str(line) for line in said.get("against") or []]
+    unsaid = [
+        what
+        for what in unfixed((parent.called, before), (intent, holdings), parent.state.step)
+        if not any(line.startswith(what) for line in stated)
+    ]
+    nameless = (f"not named: {line}" for line in unnamed(differs, list(said.get("named") or [])))
+    unsaid += [line for line in nameless if line not in stated]
+    expected = {
+        **said,
+        "run": value.get("run"),
+        "manifest": value.get("number"),
+        "hash": value.get("hash"),
+        "step": parent.state.step,
+        "differs": differs,
+        "controlled": not stated and not unsaid,
+    }
+    return {**expected, "against": [*stated, *unsaid]} if unsaid else expected
+
+
+def _grid(course: Following, entry: Entry, said: Mapping[str, Any], parent: Parent) -> list[int]:
+    """How far the stage in progress was planned for, as the parent's ledger has it, where that is found."""
+    state, layout = parent.state, parent.terms.intent.layouts[parent.state.stage]
+    place = None if course.folder is None else _find(course.folder, said)
+    if place is None:
+        course.of_parent = f"parent: {said.get('path')} is not here; its ledger was not looked at"
+        planned = sequence(course.created.get("grid"), "grid")[-1:]
+        ways = min(state.stage_positions, layout.length), min(state.chunk * layout.chunk, layout.length)
+        return planned * 2 if planned and planned[0] in ways else [ways[0]] * 2
+    course.of_parent = f"parent: the checkpoint that this run started from is in the ledger of {place}"
+    point = _line(place, _at(place, said.get("manifest")))
+    if point.get("manifest_hash") != said.get("hash"):
+        expected = f"a manifest that the ledger of {place} has on record, with its hash"
+        course.say(entry, "parent", "parent.manifest", expected, said.get("manifest"))
+    closing = _line(place, (point.get("closing") or {}).get("offset"))
+    steps = closing.get("steps") or [closing.get("step")]
+    grid = (
+        (closing.get("grid") or [0])[-1]
+        if steps[-1] == state.step
+        else min(state.stage_positions, layout.length)
+    )
+    return [grid, grid]
+
+
+def _find(folder: Path, said: Mapping[str, Any]) -> Path | None:
+    """The parent's folder, beside the branch or where it was; None where it is not found."""
+    path = Path(str(said.get("path")))
+    for place in (folder.absolute().parent / path.name, path):
+        try:
+            identity = (place / "run.yaml").read_bytes()
+        except (OSError, ValueError):
+            continue
+        if f"\nid: {said.get('id')}\n".encode() in identity:
+            return place
+    return None
+
+
+def _at(place: Path, number: object) -> int | None:
+    """Where the row of a manifest's checkpoint begins in a ledger."""
+    data, mark = _ledger(place), f'"manifest":{number},'.encode()
+    found = data.find(mark)
+    while found >= 0:
+        begin, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
+        if b'"kind":"checkpoint"' in data[begin:end]:
+            return begin
+        found = data.find(mark, found + 1)
+    return None
+
+
+def _line(place: Path, offset: object) -> Plain:
+    """The row that begins at a byte of a ledger; nothing where there is none."""
+    data = _ledger(place)
+    if type(offset) is not int or not 0 <= offset < len(data):
+        return {}
+    try:
+        row = json.loads(data[offset:].split(b"\n", 1)[0])
+    except (ValueError, RecursionError):
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def _ledger(place: Path) -> bytes:
+    try:
+        return (place / "ledger.jsonl").read_bytes()
+    except OSError:
+        return b""

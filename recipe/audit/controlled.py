@@ -1,0 +1,106 @@
+"""Whether a branch may be compared with its parent: what differs, and what speaks against it on any reading.
+
+A branch's record names what differs from its parent and says whether that is all that was named. How a
+name covers what it brings along is the branching's own rule; here is what no name can cover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from recipe.audit.account import Plain
+from recipe.audit.intent import Intent
+from recipe.config import Recipe, difference
+from recipe.maths.shares import percent_text
+
+_FORMS = ("quotas", "weights", "quotas_tokens")
+_HARMLESS = ("name", "pools_root", "sink")
+Side = tuple[Intent, Mapping[str, Plain]]
+"""A recipe, and the pools by name."""
+
+
+def differences(old: Recipe, new: Recipe) -> list[str]:
+    """What differs between two recipes, a line a key; shares written in two ways, pool by pool."""
+    both = [name for name in old.stages if name in new.stages]
+    rewritten = [name for name in both if old.stages[name].shares_form != new.stages[name].shares_form]
+    written = tuple(f"stages.{name}.{form}." for name in rewritten for form in _FORMS)
+    lines = [line for line in difference(old, new) if not line.startswith(written)]
+    return lines + [line for name in rewritten for line in _shares(name, old, new)]
+
+
+def _shares(stage: str, old: Recipe, new: Recipe) -> Iterator[str]:
+    one, other = old.shares(stage), new.shares(stage)
+    for pool in [*one, *(name for name in other if name not in one)]:
+        was, becomes = one.get(pool, Fraction(0)), other.get(pool, Fraction(0))
+        if was != becomes:
+            yield f"stages.{stage}.shares.{pool}: {_share(was)} → {_share(becomes)}"
+
+
+def _share(share: Fraction) -> str:
+    try:
+        return percent_text(share)
+    except ValueError:
+        return str(share)
+
+
+def unfixed(one: Side, other: Side, step: int) -> list[str]:
+    """What must be the same for a comparison and is not: beginnings of the lines that must say so."""
+    (old, held), (new, holds) = one, other
+    found = []
+    rest = [_rest(intent, step) for intent in (old, new)]
+    for what in ("steps left", "positions left"):
+        found += [what] * (rest[0][what] != rest[1][what])
+    steps = min(rest[0]["steps left"], rest[1]["steps left"])
+    for what in ("batches", "contexts"):
+        a, b = (_sizes(intent, (step, step + steps), what) for intent in (old, new))
+        found += [what] * (a != b)
+    marks = [{pool.get("tokenizer") for pool in side.values()} - {None} for side in (held, holds)]
+    if marks[0] != marks[1] or (not marks[0] and old.recipe.tokenizer != new.recipe.tokenizer):
+        found.append("tokenizer")
+    for name, pool in held.items():
+        if name in holds and holds[name].get("fingerprint") != pool.get("fingerprint"):
+            found.append(f"pools.{name}")
+    return found + ["trainer"] * (old.recipe.trainer != new.recipe.trainer)
+
+
+def _rest(intent: Intent, step: int) -> dict[str, int]:
+    last = intent.layouts[-1]
+    return {
+        "steps left": last.stop_step - step,
+        "positions left": last.stop_position - intent.positions_at(step),
+    }
+
+
+def _sizes(intent: Intent, steps: tuple[int, int], what: str) -> list[tuple[int, int]]:
+    """Batch or context of consecutive steps: how many steps have which."""
+    sizes: list[tuple[int, int]] = []
+    for layout in intent.layouts:
+        for plateau in layout.plateaus:
+            begin, end = plateau.first_step, plateau.first_step + plateau.num_steps
+            many = min(end, steps[1]) - max(begin, steps[0])
+            size = plateau.batch if what == "batches" else layout.context
+            if many > 0 and sizes and sizes[-1][1] == size:
+                sizes[-1] = (sizes[-1][0] + many, size)
+            elif many > 0:
+                sizes.append((many, size))
+    return sizes
+
+
+def unnamed(differs: list[str], named: list[str]) -> list[str]:
+    """Lines of what differs that nothing named can be about: another part of the recipe, another stage."""
+    tops = {_top(key) for key in named}
+    found = []
+    for line in differs:
+        key = line.partition(":")[0]
+        is_fixed = key.partition(".")[0] in ("trainer", "tokenizer", *_HARMLESS)
+        is_place = key.startswith(("pools.", "stages.")) and key.endswith((".path", ".stock", ".chunk"))
+        if not is_fixed and not is_place and _top(key) not in tops:
+            found.append(line)
+    return found
+
+
+def _top(key: str) -> tuple[str, ...]:
+    """The stage, the pool, or else the first word that a dotted key is about."""
+    words = key.split(".")
+    return tuple(words[:2] if words[0] in ("stages", "pools", "groups") else words[:1])
