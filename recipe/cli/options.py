@@ -41,8 +41,22 @@ def add_yes(parser: argparse.ArgumentParser) -> None:
 
 def add_record_words(parser: argparse.ArgumentParser) -> None:
     """Declare ``--reason`` and ``--approved-by``, which stay on record."""
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it stays on record")
-    parser.add_argument("--approved-by", metavar="NAME", help="who said so; it stays on record")
+    parser.add_argument(
+        "--reason", type=recordable, required=True, metavar="TEXT", help="why; it stays on record"
+    )
+    parser.add_argument(
+        "--approved-by", type=recordable, metavar="NAME", help="who said so; it stays on record"
+    )
+
+
+def recordable(text: str) -> str:
+    """An option's text that ledger and manifest can hold on one line."""
+    from recipe.run.statement import text_on_record  # only verbs that write need it
+
+    try:
+        return text_on_record("it", text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def split_words(words: Sequence[str]) -> tuple[str, list[str]]:

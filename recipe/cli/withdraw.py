@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_json, add_record_words, add_yes
+from recipe.cli.options import add_json, add_record_words, add_yes, recordable
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.report.amendments import discard_lines
 from recipe.report.tables import table
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--documents", type=Path, required=True, metavar="FILE", help="ids of documents, one a line"
     )
     parser.add_argument("--pool", metavar="POOL", help="where to look; default: in every pool")
-    parser.add_argument("--ticket", metavar="TEXT", help="of the request")
+    parser.add_argument("--ticket", type=recordable, metavar="TEXT", help="of the request")
     parser.add_argument(
         "--at", type=int, metavar="STEP", help="a step with a checkpoint; default: the last one"
     )
