@@ -7,7 +7,7 @@ better when lower, and the other way round. Values are compared as the decimals 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -81,20 +81,23 @@ def judge(margins: Mapping[str, Fraction], metrics: Sequence[Metric]) -> list[Ju
     problems: list[Problem] = []
     for name, margin in margins.items():
         found = find_metrics(name, metrics)
-        if not found:
-            problems.append(none_of(f"no_worse_than.{name}", name, metrics))
-        for metric in found:
-            lacking = [cell.arm for cell in metric.cells if not cell.values]
-            if lacking:
-                fix = "attach the metric (recipe attach), or compare at another step"
-                problems.append(
-                    Problem(metric.name, f"none for {', '.join(lacking)}", "a value for each arm", fix)
-                )
-                continue
-            judged += [_judgement(metric, margin, cell) for cell in metric.cells[1:]]
+        faults = [fault for metric in found for fault in _faults(metric)]
+        problems += faults if found else [none_of(f"no_worse_than.{name}", name, metrics)]
+        if not faults:
+            judged += [_judgement(metric, margin, cell) for metric in found for cell in metric.cells[1:]]
     if problems:
         raise RecipeError("margins that cannot be held against these runs", problems)
     return judged
+
+
+def _faults(metric: Metric) -> Iterator[Problem]:
+    """Why a metric cannot be held against a margin."""
+    if len(metric.cells) < 2:
+        fix = "compare with a run that differs in more than its seed"
+        yield Problem(metric.name, "one arm", "arms to hold against the first", fix)
+    elif lacking := [cell.arm for cell in metric.cells if not cell.values]:
+        fix = "attach the metric (recipe attach), or compare at another step"
+        yield Problem(metric.name, f"none for {', '.join(lacking)}", "a value for each arm", fix)
 
 
 def _judgement(metric: Metric, margin: Fraction, cell: Cell) -> Judgement:

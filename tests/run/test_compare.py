@@ -209,6 +209,12 @@ def test_a_difference_within_the_margin_may_not_be_shown(build: Build, tmp_path:
     assert (judgement.verdict, judgement.worse_by, made.violated) == ("not shown", Fraction(1, 10), False)
 
 
+def test_a_margin_with_nothing_to_hold_it_against_is_refused(build: Build, tmp_path: Path):
+    paths = [started(build(seed=seed), tmp_path / f"A-{seed}", **loss(2.0)) for seed in (1, 2)]
+    with pytest.raises(RecipeError, match="arms to hold against the first"):
+        recipe.compare_runs(paths, no_worse_than={"code.loss": 1})
+
+
 def test_a_seed_given_twice_is_said(build: Build, tmp_path: Path):
     paths = [started(build(), tmp_path / name) for name in ("A-1", "A-2")]
     assert any("the same seed" in line for line in recipe.compare_runs(paths).remarks)
