@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from recipe.audit import audit_run, seal_run
     from recipe.config import load_recipe
     from recipe.errors import RecipeError
+    from recipe.integrations.acceptance import verify_package, verify_program, verify_run
     from recipe.mixing.plan import make_plan
     from recipe.pools import write_pool
     from recipe.report.ledger_table import ledger_table
     from recipe.run.attach import attach_metrics
     from recipe.run.compare import compare_runs
     from recipe.run.digests import BatchDigests
+    from recipe.run.handover import hand_over_run
     from recipe.run.opening import open_run
     from recipe.run.start import resume_or_start, start_run
     from recipe.run.state import stream_from
@@ -32,6 +34,7 @@ __all__ = [
     "attach_metrics",
     "audit_run",
     "compare_runs",
+    "hand_over_run",
     "ledger_table",
     "load_recipe",
     "make_plan",
@@ -44,6 +47,9 @@ __all__ = [
     "trace_document",
     "trace_documents",
     "trace_row",
+    "verify_package",
+    "verify_program",
+    "verify_run",
     "write_pool",
 ]
 
@@ -53,6 +59,7 @@ _HOMES = {
     "attach_metrics": "recipe.run.attach",
     "audit_run": "recipe.audit",
     "compare_runs": "recipe.run.compare",
+    "hand_over_run": "recipe.run.handover",
     "ledger_table": "recipe.report.ledger_table",
     "load_recipe": "recipe.config",
     "make_plan": "recipe.mixing.plan",
@@ -65,6 +72,9 @@ _HOMES = {
     "trace_document": "recipe.run.trace",
     "trace_documents": "recipe.run.trace",
     "trace_row": "recipe.run.trace_rows",
+    "verify_package": "recipe.integrations.acceptance",
+    "verify_program": "recipe.integrations.acceptance",
+    "verify_run": "recipe.integrations.acceptance",
     "write_pool": "recipe.pools",
 }
 

@@ -13,6 +13,7 @@ import platform
 import re
 import zipfile
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
 
@@ -28,8 +29,12 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 _LEFT_OUT = ("__pycache__",)
 
 
-def package_files() -> dict[str, bytes]:
-    """The files of the package as it runs here, by name in a wheel; configs are inside as installed."""
+@cache
+def package_files() -> Mapping[str, bytes]:
+    """The files of the package as it runs here, by name in a wheel; configs are inside as installed.
+
+    Read once: what is edited while a process runs is not what runs.
+    """
     package = Path(errors.__file__).parent
     conf = shipped_conf()
     files = {f"recipe/{name}": data for name, data in _tree(package).items()}
