@@ -7,8 +7,9 @@ holds places ``b * block_units`` up to ``(b + 1) * block_units``.
 
 A simulated budget (``BlockPlace.fraction`` f) shrinks the pool to the first M = ceil(N * f) places of
 epoch 0's order: a keyed random subset, the same for every mixture under one seed. Epoch 0 reads these
-places as they are. Epoch k > 0 reads at place i what stands at place ``units_at(i; M, e)``, under
-``key(seed, k, "order", name)``, of epoch 0's order: the subset again, in another order.
+places as they are. Epoch k > 0 reads at place i what stands at place ``units_at(i; M, d)``, under
+``key(seed, k, "order", name)``, of epoch 0's order: the subset again, in another order. d is e, but 1
+where M < 64 * e, as small pools have extents of one unit.
 
 The name is the pool's, or the one it had before it was renamed.
 """
@@ -24,6 +25,9 @@ from numpy.typing import NDArray
 
 from recipe.maths.order import key, place_of, units_at, units_in
 from recipe.pools import Pool
+
+FEWEST_EXTENTS = 64
+"""A shrunk pool with fewer is permuted unit by unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,13 @@ def _block_units(pool: Pool, place: BlockPlace) -> NDArray[np.int64]:
     order = _key(pool, place, place.epoch)
     if place.fraction is None or place.epoch == 0:
         return units_at(start, stop, units, extent, order)
-    return units_in(units_at(start, stop, read, extent, order), units, extent, _key(pool, place, 0))
+    places = units_at(start, stop, read, _within(read, extent), order)
+    return units_in(places, units, extent, _key(pool, place, 0))
+
+
+def _within(read: int, extent: int) -> int:
+    """Places that stay together in later epochs of a shrunk pool."""
+    return extent if read >= FEWEST_EXTENTS * extent else 1
 
 
 def place_of_unit(pool: Pool, place: BlockPlace, unit: int) -> int | None:
@@ -105,4 +115,4 @@ def place_of_unit(pool: Pool, place: BlockPlace, unit: int) -> int | None:
     first = place_of(unit, units, extent, _key(pool, place, 0))
     if first >= read or place.epoch == 0:
         return first if first < read else None
-    return place_of(first, read, extent, _key(pool, place, place.epoch))
+    return place_of(first, read, _within(read, extent), _key(pool, place, place.epoch))
