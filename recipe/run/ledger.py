@@ -159,11 +159,10 @@ def is_cut(row: Row) -> bool:
 
     As the last row of a ledger it is part of an append that was cut short, and counts for nothing.
     """
-    if row.kind != "chunk":
+    number, snapshot = row.data.get("chunk"), row.data.get("snapshot")
+    if row.kind != "chunk" or number is None or not isinstance(snapshot, dict):
         return False
-    snapshot = row.data.get("snapshot")
-    after = snapshot if isinstance(snapshot, dict) else {}
-    return after.get("chunk") == row.data.get("chunk") and not after.get("ended")
+    return snapshot.get("chunk") == number and not snapshot.get("ended")
 
 
 def is_aside(row: Row) -> bool:
