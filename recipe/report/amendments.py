@@ -7,48 +7,14 @@ from typing import Any
 
 from rich.console import Group
 
-from recipe.report.tables import table
+from recipe.report.outlooks import outlook_tables
 
 Plain = dict[str, Any]
 
 
 def amendment_tables(plain: Plain) -> Iterator[Group]:
     """Tables of an amendment in the plain form that ``--json`` prints."""
-    before, after = plain["before"], plain["after"]
-    columns = (
-        "pool",
-        "spent",
-        "left before",
-        "left after",
-        "difference",
-        "read before",
-        "after",
-        "allowed",
-    )
-    yield table(
-        f"the rest of the run from step {plain['step']:,} on, in counted tokens",
-        columns,
-        [_pool(name, before["pools"].get(name), pool) for name, pool in after["pools"].items()],
-    )
-    rows = [
-        ("before", f"{before['num_steps']:,}", f"{before['end_positions']:,}"),
-        ("after", f"{after['num_steps']:,}", f"{after['end_positions']:,}"),
-    ]
-    yield table("the end of the run", ("", "step", "position"), rows)
-
-
-def _pool(name: str, before: Plain | None, after: Plain) -> tuple[str, ...]:
-    left = before["left"] if before is not None else 0
-    return (
-        name,
-        f"{after['spent']:,}",
-        f"{left:,}",
-        f"{after['left']:,}",
-        f"{after['left'] - left:+,}",
-        "" if before is None else f"{before['epochs_at_end']:.3f}",
-        f"{after['epochs_at_end']:.3f}",
-        str(after["max_epochs"]),
-    )
+    yield from outlook_tables(plain["step"], [("before", plain["before"]), ("after", plain["after"])])
 
 
 def amendment_lines(plain: Plain) -> Iterator[str]:

@@ -7,8 +7,7 @@ from typing import Any
 
 from rich.console import Group
 
-from recipe.report.figures import amount, readings, signed
-from recipe.report.tables import table
+from recipe.report.outlooks import outlook_tables
 
 Plain = Mapping[str, Any]
 
@@ -39,47 +38,8 @@ def control_lines(plain: Plain) -> Iterator[str]:
 
 def branch_tables(plains: Sequence[Plain]) -> Iterator[Group]:
     """What is left to read by pool, the parent's first, then each branch's; and where each ends."""
-    before = plains[0]["before"]
-    names = list(dict.fromkeys(name for plain in plains for name in plain["after"]["pools"]))
-    many = [(plain["name"], plain["after"]) for plain in plains]
-    trunk = [] if before is None else [(plains[0]["parent"]["run"], before)]
-    yield table(
-        f"left from step {plains[0]['parent']['step']:,} on, by share of the positions",
-        ("pool", "spent", *(name for name, _ in (*trunk, *many)), *(["difference"] * _is_pair(trunk, many))),
-        [_left(name, [*trunk, *many], is_pair=_is_pair(trunk, many)) for name in names],
-    )
-    yield table(
-        "readings of each pool at the end",
-        ("pool", "so far", *(name for name, _ in (*trunk, *many)), "allowed"),
-        [_read(name, [*trunk, *many]) for name in names],
-    )
-    yield table(
-        "the end of the run",
-        ("", "step", "position"),
-        [
-            (name, f"{outlook['num_steps']:,}", f"{outlook['end_positions']:,}")
-            for name, outlook in (*trunk, *many)
-        ],
-    )
-
-
-def _is_pair(trunk: Sequence[Any], many: Sequence[Any]) -> bool:
-    return len(trunk) == len(many) == 1
-
-
-def _left(name: str, outlooks: Sequence[tuple[str, Plain]], *, is_pair: bool) -> tuple[str, ...]:
-    pools = [outlook["pools"].get(name) for _, outlook in outlooks]
-    left = [0 if pool is None else int(pool["left"]) for pool in pools]
-    spent = next((pool["spent"] for pool in pools if pool is not None), 0)
-    return (name, amount(spent), *map(amount, left), *([signed(left[1] - left[0])] if is_pair else []))
-
-
-def _read(name: str, outlooks: Sequence[tuple[str, Plain]]) -> tuple[str, ...]:
-    pools = [outlook["pools"].get(name) for _, outlook in outlooks]
-    known = [pool for pool in pools if pool is not None]
-    return (
-        name,
-        readings(known[0]["epochs_read"]),
-        *("–" if pool is None else readings(pool["epochs_at_end"]) for pool in pools),
-        str(known[-1]["max_epochs"]),
+    before, parent = plains[0]["before"], plains[0]["parent"]
+    trunk = [] if before is None else [(parent["run"], before)]
+    yield from outlook_tables(
+        parent["step"], [*trunk, *((plain["name"], plain["after"]) for plain in plains)]
     )

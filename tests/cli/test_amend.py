@@ -33,7 +33,12 @@ def files(run: str) -> dict[Path, bytes]:
 def test_amend_shows_what_changes_and_writes_with_yes(run: str, capsys: pytest.CaptureFixture[str]):
     assert main(["amend", run, "stages.one.quotas.rest=60%", "--from", "a", "--yes", *WHY]) == 0
     out, err = capsys.readouterr()
-    for words in ("stages.one.quotas.a: 61.6% → 40%", "left before", "left after", "the end of the run"):
+    for words in (
+        "stages.one.quotas.a: 61.6% → 40%",
+        "left from step 12 on",
+        "readings of each pool at the end",
+        "the end of the run",
+    ):
         assert words in out
     assert "manifest 3 has it" in err
     assert recipe.run_status(run).step == 12
