@@ -137,24 +137,19 @@ def plan_branches(
 
 
 def create_branches(branches: Iterable[Branch]) -> list[Path]:
-    """Create the folders, one at once each; where one cannot be, those created before it go again.
+    """Create the folders, all or none.
 
     Raises:
         RecipeError: a name was taken meanwhile, or the system refuses.
     """
-    created: list[tuple[Path, bytes]] = []
-    try:
-        for branch in branches:
-            files = {**first_files(branch.birth), "parent.yaml": branch.parent_copy}
-            branch.path.parent.mkdir(parents=True, exist_ok=True)
-            if not writes.create_folder(branch.path, files, FOLDERS):
-                raise taken(RunFolder(branch.path))
-            created.append((branch.path, files["run.yaml"]))
-    except BaseException:
-        for path, identity in created:
-            writes.remove_folder(path, "run.yaml", identity)
-        raise
-    return [path for path, _ in created]
+    wanted = {
+        branch.path: {**first_files(branch.birth), "parent.yaml": branch.parent_copy} for branch in branches
+    }
+    for folder in dict.fromkeys(path.parent for path in wanted):
+        writes.make_folder(folder)
+    if (path := writes.create_folders(wanted, FOLDERS)) is not None:
+        raise taken(RunFolder(path))
+    return list(wanted)
 
 
 def _plan(origin: Origin, wish: Wish, pools_root: Path | None, yields: YieldCache) -> Planned:

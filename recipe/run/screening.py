@@ -156,7 +156,7 @@ def create_screen(screen: Screen) -> None:
         RecipeError: something is there, or the system refuses.
     """
     folders = tuple(f"{mixture.name}/{name}" for mixture in screen.mixtures for name in FOLDERS)
-    screen.path.absolute().parent.mkdir(parents=True, exist_ok=True)
+    writes.make_folder(screen.path.parent)
     if not writes.create_folder(screen.path, {NAME: sealed(screen.record), **screen.files}, folders):
         raise taken(RunFolder(screen.path))
 

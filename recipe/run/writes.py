@@ -112,28 +112,41 @@ def create_folder(path: Path, files: Mapping[str, bytes], folders: tuple[str, ..
     Returns:
         False when a folder that holds something, or a file, is at ``path`` already.
     """
-    temporary = _temporary(path)
-    with _told(path, sum(map(len, files.values()))):
+    return create_folders({path: files}, folders) is None
+
+
+def create_folders(wanted: Mapping[Path, Mapping[str, bytes]], folders: tuple[str, ...] = ()) -> Path | None:
+    """Several folders appear, each at once, as :func:`create_folder` has it: all of them, or none.
+
+    All are filled before the first appears; a process that is killed between the first and the last
+    leaves those that appeared, each whole.
+
+    Returns:
+        None, or the first path where something is already.
+    """
+    hidden = {path: _temporary(path) for path in wanted}
+    shown: list[Path] = []
+    path = next(iter(wanted))
+    with _told(path, sum(len(data) for files in wanted.values() for data in files.values())):
         try:
-            _fill(temporary, files, folders)
-            os.rename(temporary, path)
+            for path, files in wanted.items():
+                _fill(hidden[path], files, folders)
+            for path, temporary in hidden.items():
+                os.rename(temporary, path)
+                shown.append(path)
+            for parent in dict.fromkeys(path.parent for path in wanted):
+                _sync_folder(parent)
         except BaseException as error:
-            shutil.rmtree(temporary, ignore_errors=True)
-            if isinstance(error, OSError) and (path.is_file() or _holds_something(path)):
-                return False
+            taken = path not in shown and isinstance(error, OSError)
+            for back in shown:
+                with suppress(OSError):
+                    os.rename(back, hidden[back])
+            for temporary in hidden.values():
+                shutil.rmtree(temporary, ignore_errors=True)
+            if taken and (path.is_file() or _holds_something(path)):
+                return path
             raise
-        _sync_folder(path.parent)
-    return True
-
-
-def remove_folder(path: Path, name: str, data: bytes) -> None:
-    """Remove a folder that was just created, if the file ``name`` in it still is what was written."""
-    with _told(path, 0), suppress(FileNotFoundError):
-        if (path / name).read_bytes() != data:
-            return
-        temporary = _temporary(path)
-        os.rename(path, temporary)
-        shutil.rmtree(temporary, ignore_errors=True)
+    return None
 
 
 def _fill(folder: Path, files: Mapping[str, bytes], folders: tuple[str, ...]) -> None:
