@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from recipe.audit.budget import Budget
 from recipe.audit.coverage import Coverage
 from recipe.audit.findings import Finding
 from recipe.audit.limits import limits
+from recipe.audit.pool_reading import PoolReading
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +27,10 @@ class Audit:
     """By stage and pool: spent less owed, in counted tokens, at the row end where it is largest."""
     largest_drift: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)
     """By stage and pool: the largest distance from its share after any sequence that was computed again."""
+    reading: Mapping[str, PoolReading] = field(default_factory=dict)
+    """By pool: distinct documents, how often each was read, tokens covered, dropped and discarded."""
+    budget: Budget = field(default_factory=lambda: Budget({}))
+    """By stage: positions consumed and left."""
     checked: Coverage = field(default_factory=Coverage)
 
     @property
@@ -44,6 +50,8 @@ class Audit:
             "findings": [asdict(finding) for finding in self.findings],
             "tokens": {pool: dict(kinds) for pool, kinds in self.tokens.items()},
             "drift": {stage: dict(pools) for stage, pools in self.drift.items()},
+            "budget": self.budget.to_plain(),
+            "reading": {pool: reading.to_plain() for pool, reading in self.reading.items()},
             "checked": self.checked.to_plain(),
             "cannot_prove": list(self.cannot_prove),
         }

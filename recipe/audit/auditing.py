@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recipe.audit.answer import Audit
+from recipe.audit.budget import budget_of
 from recipe.audit.chain import NAME, Text, read_text
 from recipe.audit.chain_only import check_chain
 from recipe.audit.course import Course
@@ -22,6 +23,7 @@ from recipe.audit.files import check_files
 from recipe.audit.findings import Finding, once
 from recipe.audit.holdings import Found, find_pools, leave_contents, verify_contents
 from recipe.audit.manifests import check_manifests
+from recipe.audit.pool_reading import readings_of
 from recipe.audit.recompute import Bench, Outcome, recompute
 from recipe.audit.record import check_identity, read_recipe
 from recipe.audit.sampling import Depth, chosen, detection, slices
@@ -167,37 +169,27 @@ def _audit(folder: Path, wanted: _Wanted) -> Audit:
         return Audit(run=str(folder), findings=once(findings), checked=bare)
     course = Course(text, intent, folder)
     course.follow()
-    of_course, found, outcome, checked = _followed(folder, course, wanted)
-    return Audit(
-        run=str(folder),
-        findings=once([*findings, *of_course, *outcome.apart, *found.findings]),
-        tokens=tokens_on_record(course),
-        drift=largest_drifts(course),
-        largest_drift=outcome.furthest,
-        checked=replace(checked, head=proved),
-    )
+    audit = _followed(folder, course, wanted)
+    checked = replace(audit.checked, head=proved)
+    return replace(audit, findings=once([*findings, *audit.findings]), checked=checked)
 
 
-def _followed(
-    folder: Path, course: Course, wanted: _Wanted
-) -> tuple[list[Finding], Found, Outcome, Coverage]:
-    """Findings of rows and manifests, the pools, what was computed again, and how much was."""
+def _followed(folder: Path, course: Course, wanted: _Wanted) -> Audit:
+    """Rows and manifests against each other and against the pools."""
     depth = wanted.depth
     asked = within(course, course.segments, wanted.scope)
     parsed = _parsed(course, depth)
-    of_manifests = check_manifests(folder, course, parsed)
+    found_apart = check_manifests(folder, course, parsed)
     of_files, files = check_files(folder, course, full=depth.full)
-    found = find_pools(folder, course, wanted.pools_root, metadata_only=wanted.metadata_only)
-    if wanted.metadata_only:
-        found = leave_contents(found)
-    else:
-        withdrawn = taken_down(folder, course.text)
-        found = verify_contents(found, withdrawn, full=depth.full, seed=depth.seed)
-    segments = _possible(asked, found)
-    picked = chosen(segments, depth)
-    outcome = _recomputed(course, found, picked, wanted)
-    for pool in found.pools.values():
-        pool.close()
+    found = _pools(folder, course, wanted)
+    try:
+        segments = _possible(asked, found)
+        picked = chosen(segments, depth)
+        outcome = _recomputed(course, found, picked, wanted)
+        reading = readings_of(folder, course, found.pools)
+    finally:
+        for pool in found.pools.values():
+            pool.close()
     checked = Coverage(
         rows=len(course.text.entries),
         chunk_rows=sum(entry.kind == "chunk" for entry in course.text.entries),
@@ -218,7 +210,26 @@ def _followed(
         files=files,
         left=pools_that_left(course),
     )
-    return [*_of_rows(course, outcome), *of_manifests, *of_files], found, outcome, checked
+    rows = _of_rows(course, outcome)
+    return Audit(
+        run=str(folder),
+        findings=(*rows, *found_apart, *of_files, *outcome.apart, *found.findings),
+        tokens=tokens_on_record(course),
+        drift=largest_drifts(course),
+        largest_drift=outcome.furthest,
+        reading=reading,
+        budget=budget_of(course),
+        checked=checked,
+    )
+
+
+def _pools(folder: Path, course: Course, wanted: _Wanted) -> Found:
+    """The pools that are there, their contents compared as far as that was asked for."""
+    found = find_pools(folder, course, wanted.pools_root, metadata_only=wanted.metadata_only)
+    if wanted.metadata_only:
+        return leave_contents(found)
+    depth = wanted.depth
+    return verify_contents(found, taken_down(folder, course.text), full=depth.full, seed=depth.seed)
 
 
 def _num_rows(segments: Sequence[Segment]) -> int:

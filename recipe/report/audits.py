@@ -7,14 +7,18 @@ from typing import Any
 
 from rich.console import Group
 
-from recipe.report.figures import signed
+from recipe.report.figures import ratio, signed
 from recipe.report.tables import table
 
 KINDS = ("body", "overlap", "special", "padding", "labels")
+MOST_VALUES = 8
+"""Values of a tag that a table shows one by one; all are in the JSON answer."""
+MOST_TIMES = 6
+"""Numbers of readings that a line shows one by one."""
 
 
 def audit_tables(plain: Mapping[str, Any]) -> Iterator[Group]:
-    """Tables of an audit's plain form: tokens by pool, then the largest drift by pool and stage."""
+    """Tables of an audit's plain form: tokens, drift, the budget, and how the pools were read."""
     if not plain["tokens"]:
         return
     yield table(
@@ -28,6 +32,103 @@ def audit_tables(plain: Mapping[str, Any]) -> Iterator[Group]:
         ("pool", *(f"stage {stage}" for stage in drift)),
         ((pool, *(signed(pools.get(pool, 0)) for pools in drift.values())) for pool in plain["tokens"]),
     )
+    yield _budget(plain["budget"])
+    yield _readings(plain["reading"])
+    yield from _lost(plain["reading"])
+    yield from _by_tags(plain["reading"])
+
+
+def _budget(budget: Mapping[str, Any]) -> Group:
+    kinds = ("length", "consumed", "left", "overshoot")
+    rows = [(stage, *(f"{of[kind]:,}" for kind in kinds)) for stage, of in budget["stages"].items()]
+    caption = (
+        f"consumed + left = length + overshoot; over all pools owed {budget['owed']:,} = "
+        f"spent {budget['spent']:,} counted tokens"
+    )
+    return table("budget, in positions", ("stage", *kinds), rows, caption=caption)
+
+
+def _readings(reading: Mapping[str, Any]) -> Group:
+    """Distinct documents, how often they were read, and the share of the pool's tokens."""
+    rows = []
+    for pool, of in reading.items():
+        if of["documents"] is None:
+            rows.append((pool, "", "", "", of["note"]))
+            continue
+        rows.append(
+            (
+                pool,
+                f"{of['documents']:,}",
+                f"{of['distinct']:,}",
+                ratio(of["covered"], of["tokens"]),
+                _times(of["readings"]),
+            )
+        )
+    notes = [f"{pool}: {of['note']}" for pool, of in reading.items() if of["note"] and of["documents"]]
+    return table(
+        "how the pools were read",
+        ("pool", "documents", "of them read", "tokens covered", "documents by times read"),
+        rows,
+        caption="; ".join(notes),
+    )
+
+
+def _times(readings: Mapping[str, int]) -> str:
+    """A histogram in a line: ``never: 3, 1x: 20, 2x: 17``.
+
+    >>> _times({"0": 3, "1": 20}), _times({str(k): 1 for k in range(2, 12)})
+    ('never: 3, 1x: 20', '2x: 1, 3x: 1, 4x: 1, 5x: 1, 6x: 1, 7x to 11x: 5')
+    """
+    known = sorted((int(times), documents) for times, documents in readings.items())
+    shown = [(f"{times}x" if times else "never", documents) for times, documents in known]
+    if len(known) > MOST_TIMES:
+        rest = known[MOST_TIMES - 1 :]
+        shown = shown[: MOST_TIMES - 1]
+        shown.append((f"{rest[0][0]}x to {rest[-1][0]}x", sum(documents for _, documents in rest)))
+    return ", ".join(f"{times}: {documents:,}" for times, documents in shown)
+
+
+def _lost(reading: Mapping[str, Any]) -> Iterator[Group]:
+    """Tokens that were not served, by reason, and tokens that rewinds discarded."""
+    reasons = sorted({why for of in reading.values() for why in of["dropped"]})
+    if not reasons and not any(of["discarded"] for of in reading.values()):
+        return
+    rows = [
+        (
+            pool,
+            *(f"{of['dropped'].get(why, 0):,}" for why in reasons),
+            f"{of['discarded'].get('body', 0):,}",
+        )
+        for pool, of in reading.items()
+    ]
+    yield table("tokens not served, and served but discarded", ("pool", *reasons, "by rewinds"), rows)
+
+
+def _first(values: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]]:
+    """The values of a tag with most tokens, the others added up."""
+    if len(values) <= MOST_VALUES:
+        return values
+    kept = dict(list(values.items())[: MOST_VALUES - 1])
+    rest = [of for value, of in values.items() if value not in kept]
+    return {**kept, "(others)": {kind: sum(of[kind] for of in rest) for kind in rest[0]}}
+
+
+def _by_tags(reading: Mapping[str, Any]) -> Iterator[Group]:
+    rows = [
+        (
+            f"{pool}: {tag} = {value}",
+            f"{of['documents']:,}",
+            f"{of['distinct']:,}",
+            f"{of['tokens']:,}",
+            ratio(of["covered"], of["tokens"]),
+        )
+        for pool, known in reading.items()
+        for tag, values in known["tags"].items()
+        for value, of in _first(values).items()
+    ]
+    if rows:
+        columns = ("pool: tag", "documents", "of them read", "tokens", "covered")
+        yield table("how they were read by tag", columns, rows)
 
 
 def finding_lines(plain: Mapping[str, Any]) -> Iterator[str]:
