@@ -249,6 +249,25 @@ def test_data_that_was_replaced_is_read_from_its_beginning(tmp_path):
     assert from_cursor(pools["code"], known["code"]) is None and known["code"].replaced > 0
 
 
+@pytest.mark.parametrize("opens", ["next-epoch", "now"])
+def test_a_pool_that_has_grown_is_read_on(tmp_path, opens):
+    from recipe.pools import extend_pool
+    from recipe.run.amend import amend_run
+    from recipe.run.amending import Approval
+
+    write(tmp_path)
+    path = begin(tmp_path)
+    to_the_end(path, 50)
+    chance = np.random.default_rng(5)
+    texts = [chance.integers(0, 200, 25) for _ in range(9)]
+    extend_pool(tmp_path / "pools/code", tmp_path / "pools/more", texts)
+    approval = Approval(reason="more code")
+    amend_run(path, ["pools.code.path=pools/more"], approval=approval, opens=opens)
+    for step in (53, 80, None):
+        to_the_end(path, step)
+        agree(path)
+
+
 @pytest.mark.parametrize("data", ["continue", "fresh"])
 @pytest.mark.parametrize("parent", [True, False])
 def test_a_branch_counts_what_its_parents_read(tmp_path, data, parent):
