@@ -128,6 +128,7 @@ def _place_of_state(folder: RunFolder, state: State, step: int | None) -> Place:
     if turn is None or (after is not None and after.end_step < step):
         raise _other_course(folder, state, after if turn is not None else None)
     undone = after.number if after is not None and after.end_step == step else None
+    state = replace(state, turn=TurnAt.of(turn))  # it may be on record only since the state was taken
     return Place(state=state, version_hash=version.hash, from_state=True, undone=undone)
 
 
