@@ -66,6 +66,14 @@ def _verified(args: argparse.Namespace) -> Acceptance:
         if Path("verify/run.yaml").is_file():
             say("the run folder ./verify is audited by `recipe audit ./verify`", quiet=args.json)
         return verify_program(args.tokenizer)
+    if args.path.is_file():
+        raise RecipeError.single(
+            "recipe audit verify",
+            str(args.path),
+            given="a file",
+            expected="a folder: a run's, or one that was handed over",
+            fix="unpack an archive first (tar -xf; a .tar.zst needs tar --zstd), then name the folder",
+        )
     if is_package(args.path):
         _refuse(args, "with a package", ("sample", "tokenizer", "sources", "seed"))
         return verify_package(args.path, pools_root=args.pools_root)

@@ -14,11 +14,22 @@ import yaml
 
 import recipe
 from recipe.audit.verify import Acceptance
+from recipe.config import recipe_from_plain
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance import Sample, verify_package, verify_program, verify_run
+from recipe.run.branch import branch_run
 from recipe.run.handover import Wanted, hand_over_run
 from recipe.run.handover.staging import SUMS_NAME
-from tests.run.handed import contents, copied, eventful_run, plain_run, prepared, resummed
+from recipe.run.wishes import Wish
+from tests.run.handed import (
+    contents,
+    copied,
+    eventful_run,
+    plain_recipe,
+    plain_run,
+    prepared,
+    resummed,
+)
 
 SAMPLE = Sample(documents=60, seed=1)
 
@@ -142,6 +153,44 @@ def test_with_the_pools_its_batches_are_compared_as_well(giver, package):
     assert acceptance.ok
     said = {check.name: check.said for check in acceptance.checks}
     assert "rows and tokens" in said["stream"] and "from lengths alone" not in said["audit"]
+
+
+def test_a_package_with_tokens_is_compared_to_the_last_of_them(giver, tmp_path):
+    done = hand_over_run(giver / "runs/plain", tmp_path / "p", Wanted(archive="none", tokens=True))
+    acceptance = verify_package(done.path)
+    said = {check.name: check.said for check in acceptance.checks}
+    assert acceptance.ok and "rows and tokens" in said["stream"]
+
+
+def test_a_branch_is_accepted_without_its_parent(giver, tmp_path):
+    wish = Wish(name="B", overrides=("stages.short.quotas={en: 50%, zh: 50%}",))
+    (path,) = branch_run(f"{giver / 'runs/plain'}@1", wish, root=tmp_path)
+    with recipe.open_run(path) as run:
+        run.checkpoint(9)
+    done = hand_over_run(path, tmp_path / "p", Wanted(archive="none"))
+    assert (done.path / "run/parent.yaml").is_file()
+    acceptance = verify_package(done.path)
+    assert acceptance.ok, acceptance
+
+
+def test_pairs_travel_with_their_tokens_or_not_at_all(giver, tmp_path):
+    """Which marks they store is known from their tokens alone; what is lacking is said, and no fault."""
+    (tmp_path / "pairs").mkdir()
+    for ending in ("bin", "idx"):
+        shutil.copy(giver / f"pools/zh/part-00000.{ending}", tmp_path / f"pairs/x.{ending}")
+    shutil.copytree(giver / "pools/en", tmp_path / "pools/en")
+    plain = plain_recipe(tmp_path)
+    plain["pools"]["zh"] = {"path": "pairs/x", "eos": 256}
+    with recipe.start_run(recipe_from_plain(plain, source="test"), tmp_path / "run") as run:
+        run.checkpoint(13)
+    bare = hand_over_run(tmp_path / "run", tmp_path / "bare", Wanted(archive="none"))
+    assert "pool zh: Megatron pairs" in bare.notes[0]
+    found = verdicts(verify_package(bare.path))
+    assert found["state, statements, stream"] is None and found["audit"] is True
+    assert verify_package(bare.path, pools_root=tmp_path).ok
+    full = hand_over_run(tmp_path / "run", tmp_path / "full", Wanted(archive="none", tokens=True))
+    acceptance = verify_package(full.path)
+    assert acceptance.ok and verdicts(acceptance)["stream"] is True
 
 
 def test_other_pools_are_not_taken_for_the_runs(package, tmp_path):

@@ -20,6 +20,7 @@ from recipe.config import recipe_from_plain, settle
 from recipe.errors import RecipeError
 from recipe.run.handover import Wanted, hand_over_run
 from recipe.run.handover.data import pool_folders
+from recipe.run.handover.delivery import PATHS_NOTE
 from recipe.run.handover.program import files_in_wheel, package_files, source_hash, wheel
 from recipe.run.handover.staging import FIXED_TIME, SUMS_NAME
 from recipe.run.handover.trainer import trainer_settings
@@ -318,7 +319,7 @@ def test_the_built_in_vectors_are_what_they_always_were():
 def test_a_run_to_which_everything_happened_is_handed_over(root, tmp_path):
     path = eventful_run(root)
     done = hand_over_run(path, tmp_path / "p", PLAIN)
-    assert done.step == 16 and done.notes == ()
+    assert done.step == 16 and done.notes == (PATHS_NOTE,)
     held = contents(done.path / "run")
     assert "withdrawn/0001.json" in held and "recipes/0002.yaml" in held
     assert said(done.path, "handover.yaml")["recipe"]["version"] == 2

@@ -98,7 +98,7 @@ def _inputs(pool: Pool) -> list[Any]:
 
 
 def plain_of(value: Any) -> Any:
-    """Plain values in which a path of this machine is its last component.
+    """Plain values in which a path from the root of a file system is its last component.
 
     >>> plain_of({"file": "/data/web/a.jsonl", "size": 3})
     {'file': 'a.jsonl', 'size': 3}

@@ -15,7 +15,7 @@ from recipe.pools import Pool
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
 from recipe.run.handover.data import data_list, pool_folders
-from recipe.run.handover.pool_files import pool_bytes, put_pool
+from recipe.run.handover.pool_files import inside, pool_bytes, put_pool
 from recipe.run.handover.program import package_files, program_plain, requirements, wheel, wheel_name
 from recipe.run.handover.quotas import quota_table
 from recipe.run.handover.readme import readmes
@@ -48,6 +48,7 @@ TOKENIZER, DATA, SEQUENCES, QUOTAS, PROGRAM = (
     "1-tokenizer", "2-data", "3-sequences", "4-quotas", "5-program",
 )  # fmt: skip
 POOLS = f"{DATA}/pools"
+PATHS_NOTE = "the run's record names folders of this machine, and its hashes cover them: it is left as it is"
 STATE_NAME, VECTORS_NAME = f"{PROGRAM}/state.bin", f"{PROGRAM}/vectors.yaml"
 
 
@@ -147,7 +148,7 @@ def hand_over_run(path: str | Path, out: str | Path, wanted: Wanted | None = Non
         files=files,
         bytes=sum(file.stat().st_size for file in place.rglob("*") if file.is_file()),
         step=step,
-        notes=(*record.notes, *notes),
+        notes=(*record.notes, *notes, PATHS_NOTE),
     )
 
 
@@ -283,7 +284,11 @@ def _index(subject: Subject, tokenizer: Plain, program: Plain, holds: Plain) -> 
         "program": {"wheel": program["wheel"], "source_hash": program["source_hash"]},
         "holds": holds,
         "pools": {
-            name: {"folder": folder, "fingerprint": state.holdings[name].fingerprint}
+            name: {
+                "folder": folder,
+                "fingerprint": state.holdings[name].fingerprint,
+                "inside": inside(subject.pools[name], tokens=holds["tokens"]),
+            }
             for name, folder in pool_folders(subject.recipe).items()
         },
     }

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from recipe.pools import Pool
 from recipe.pools.card import CARD_NAME
 from recipe.pools.metadata import copy_metadata, metadata_files
 from recipe.run.handover.data import PREPARED_NAME
 from recipe.run.handover.staging import Staging
+
+Inside = Literal["tokens", "metadata", "nothing"]
+
+
+def inside(pool: Pool, *, tokens: bool) -> Inside:
+    """What a package holds of a pool."""
+    if tokens:
+        return "tokens"
+    return "metadata" if pool.layout.table is not None else "nothing"
 
 
 def pool_bytes(pool: Pool, *, tokens: bool, documents: bool) -> int:
@@ -23,7 +33,7 @@ def put_pool(staging: Staging, folder: str, pool: Pool, *, tokens: bool, documen
     Raises:
         RecipeError: boundaries that are not what the card says.
     """
-    if pool.layout.table is None and not tokens:
+    if inside(pool, tokens=tokens) == "nothing":
         return (
             f"pool {pool.name}: Megatron pairs, whose marks are looked up in their tokens: nothing of it is "
             "in the package, and what was drawn from it cannot be computed there (use --with-tokens)"

@@ -9,7 +9,9 @@ from recipe.config import Recipe
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.run.accounts import STAGE_COUNTS
 from recipe.run.canonical import Plain
+from recipe.run.handover.data import plain_of
 from recipe.run.ledger import Row
+from recipe.run.statement import prior_of
 
 FORMAT = 1
 
@@ -21,6 +23,7 @@ WORDS = {
     "padding": "positions that hold nothing; body + special + padding = context in every sequence",
     "labels": "positions that carry a label: what the loss is taken over",
     "positions": "all of them",
+    "before_the_start": "weights from elsewhere, and the tokens they had seen: never added to the run's own",
     "share": "exact, a fraction of what the stage counts",
     "planned": "the share of the stage's stated length, in whole tokens, as if nothing were padded",
     "planned_so_far": "the same of the chunks that are on record",
@@ -51,7 +54,13 @@ def quota_table(recipe: Recipe, manifest: Plain | None, rows: Iterable[Row]) -> 
             "legs": _legs(recipe, layout),
             "pools": _pools(recipe, layout, chunks.get(layout.name, {}), spent.get(layout.name, {})),
         }
-    return {"format": FORMAT, "words": WORDS, "count": recipe.count, "stages": stages}
+    return {
+        "format": FORMAT,
+        "words": WORDS,
+        "count": recipe.count,
+        "stages": stages,
+        "before_the_start": plain_of(prior_of(recipe)),
+    }
 
 
 def _pools(recipe: Recipe, layout: StageLayout, chunks: Plain, spent: Plain) -> Plain:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from recipe.config import Recipe
 from recipe.mixing.curriculum import Curriculum
 from recipe.run.canonical import Plain
+from recipe.run.handover.data import plain_of
 
 FORMAT = 1
 
@@ -54,14 +55,8 @@ def trainer_settings(recipe: Recipe) -> Plain:
         "transformers": _plain(_transformers(recipe, habits)),
         "flash_attention": _plain(_flash_attention(habits)),
         "pytorch": _plain(_pytorch(recipe)),
-        "declared": recipe_trainer(recipe),
+        "declared": plain_of(recipe.trainer),
     }
-
-
-def recipe_trainer(recipe: Recipe) -> Plain | None:
-    """The training settings that are part of the recipe, if it has any."""
-    declared = getattr(recipe, "trainer", None)
-    return None if declared is None else dict(declared)
 
 
 def _plain(settings: list[Setting]) -> list[Plain]:
