@@ -17,6 +17,7 @@ from recipe.run.manifest import latest_path, manifest_path
 
 _NUMBER = re.compile(rb'"manifest":(\d{1,18})[,}]')
 _HASH = re.compile(rb'"manifest_hash":"([0-9a-f]{64})"')
+_HEX = re.compile(r"[0-9a-f]{64}")
 _MANIFEST = re.compile(r"(\d{6,18})\.yaml")
 
 
@@ -45,7 +46,7 @@ def _named(folder: Path, text: Text) -> Iterator[Named]:
     for entry in text.entries:
         if entry.kind == "checkpoint":
             yield from _manifest(folder, text, entry)
-        elif entry.kind in ("created", "amend", "withdraw"):
+        elif entry.kind in ("created", "amend", "withdraw", "decision"):
             row = text.row(entry)
             if isinstance(row, dict):
                 yield from _others(folder, row, entry)
@@ -64,14 +65,18 @@ def _manifest(folder: Path, text: Text, entry: Entry) -> Iterator[Named]:
 
 
 def _others(folder: Path, row: dict[str, Any], entry: Entry) -> Iterator[Named]:
-    """Recipes, the run's identity, the parent's manifest, lists of withdrawn documents."""
+    """Recipes, the run's identity, the parent's manifest, lists of withdrawn documents, evidence."""
     version, file, parent = row.get("recipe"), row.get("file"), row.get("parent")
+    evidence = row.get("evidence")
     if entry.kind == "created":
         yield Named("run", folder / "run.yaml", str(row.get("run_hash")), f"{entry.where}: run_hash")
     if isinstance(parent, dict):
         path = folder / "parent.yaml"
         yield Named("lineage", path, str(parent.get("hash")), f"{entry.where}: parent.hash")
-    if entry.kind != "withdraw" and type(version) is int:
+    if isinstance(evidence, str) and _HEX.fullmatch(evidence):
+        path = folder / "evidence" / f"{evidence}.json"
+        yield Named("evidence", path, evidence, f"{entry.where}: evidence")
+    if entry.kind in ("created", "amend") and type(version) is int:
         path = folder / "recipes" / f"{version:04d}.yaml"
         yield Named("recipe", path, str(row.get("recipe_hash")), f"{entry.where}: recipe_hash")
     if entry.kind == "withdraw" and isinstance(file, str) and file == f"withdrawn/{Path(file).name}":
@@ -80,7 +85,7 @@ def _others(folder: Path, row: dict[str, Any], entry: Entry) -> Iterator[Named]:
 
 def _compared(folder: Path, file: Named) -> list[Finding]:
     """One file against the hash in the row."""
-    if file.check != "withdrawn":
+    if file.check not in ("withdrawn", "evidence"):
         return seal_findings(file.check, read_sealed(folder, file.path, parse=False), file.hash, file.said_by)
     try:
         found = digest(file.path.read_bytes())

@@ -111,3 +111,30 @@ def test_a_ledger_that_is_no_file_is_a_finding(recorded, changed):
 
     for options in ({"chain_only": True}, {}):
         assert named(changed(folder, **options)) == [("chain", "ledger.jsonl")]
+
+
+def test_the_files_of_every_turn_are_compared(tmp_path):
+    """A branch's parent, its recipes, lists of withdrawn documents: each by its hash in a row."""
+    from recipe.run.amend import amend_run
+    from recipe.run.amending import Approval
+    from recipe.run.branch import Wish, branch_run
+    from recipe.run.withdraw import Ticket, withdraw_run
+    from tests.audit.runs import start, write_pools
+
+    write_pools(tmp_path, {"web": 60, "code": 40, "maths": 30})
+    with start(tmp_path) as run:
+        run.checkpoint(20)
+    (branch,) = branch_run(tmp_path / "run", Wish(name="other", overrides=("stages.long.weights.code=2",)))
+    with recipe.open_run(branch) as run:
+        run.checkpoint(30)
+    amend_run(branch, ["stages.long.weights.code=3"], approval=Approval(reason="more"))
+    withdraw_run(branch, [3], pool="web", ticket=Ticket(reason="take-down"))
+    audit = recipe.audit_run(branch, chain_only=True)
+    assert audit.ok and audit.checked.named == 8
+    for name in ("parent.yaml", "recipes/0001.yaml", "recipes/0002.yaml", "withdrawn/0001.json"):
+        data = (branch / name).read_bytes()
+        (branch / name).write_bytes(data.replace(b"1", b"2", 1))
+        assert [where.split(":")[0] for _, where in named(recipe.audit_run(branch, chain_only=True))] == [
+            name
+        ]
+        (branch / name).write_bytes(data)
