@@ -150,9 +150,9 @@ class Reading:
                 self._charge(block.dropped)
             if self.sequence < self._stop:
                 return block
-        raise RecipeError(
-            self.recipe.name, [no_sequences(self.recipe, self._stage_name(stage), self.pool.name)]
-        )
+        withdrawn = len(self._withdrawn.documents)
+        problem = no_sequences(self.recipe, self._stage_name(stage), self.pool.name, withdrawn)
+        raise RecipeError(self.recipe.name, [problem])
 
     def _settled(self, place: Cursor, stage: int) -> Cursor:
         """A place as it is read in a stage: a new block is opened, one that cannot go on as it is cut."""
@@ -243,8 +243,8 @@ def counted_totals(block: Block, kind: str, context: int) -> NDArray[np.int64]:
     return np.ascontiguousarray(totals[:, BODY if kind == "body" else LABELS])
 
 
-def no_sequences(recipe: Recipe, stage_name: str, pool: str) -> Problem:
-    """A pool has a share in a stage, and its documents give no sequence there."""
+def no_sequences(recipe: Recipe, stage_name: str, pool: str, withdrawn: int = 0) -> Problem:
+    """A pool has a share in a stage, and its documents, but for those withdrawn, give no sequence there."""
     stage, rule = recipe.stages[stage_name], recipe.rule(stage_name, pool)
     named = pool if pool in stage.parts else next(g for g in stage.parts if pool in recipe.groups[g].pools)
     ways = ["give it no share", "prepare more text"]
@@ -254,7 +254,8 @@ def no_sequences(recipe: Recipe, stage_name: str, pool: str) -> Problem:
         ways += ["use oversize: split"]
     return Problem(
         f"stages.{stage_name}.{stage.shares_form}.{named}",
-        f"pool {pool!r} gives 0 sequences (window {rule.window}, tail {rule.tail}, oversize {rule.oversize})",
+        f"pool {pool!r} gives 0 sequences (window {rule.window}, tail {rule.tail}, oversize {rule.oversize}"
+        + (f", {withdrawn:,} documents withdrawn)" if withdrawn else ")"),
         "at least one sequence an epoch",
         ", or ".join(ways),
     )

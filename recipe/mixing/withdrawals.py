@@ -99,7 +99,7 @@ class Withdrawals:
         try:
             number, pools = plain["number"], plain["pools"]
             known = {name: _from_plain(entries, number) for name, entries in pools.items()}
-        except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"not a list of withdrawals: {error}") from error
         return cls(number, known)
 
@@ -128,12 +128,12 @@ def _from_plain(entries: list[list[Any]], last: int) -> Withdrawn:
     for number, width, text in entries:
         data = b85decode(text)
         if not 1 <= number <= last or not 1 <= width <= 8 or not data or len(data) % width:
-            raise ValueError(f"not a list of withdrawals: {number}, {width}, {len(data)} bytes")
+            raise ValueError(f"withdrawal {number} of {last}: {len(data)} bytes, {width} a document")
         wide = np.zeros((len(data) // width, 8), np.uint8)
         wide[:, :width] = np.frombuffer(data, np.uint8).reshape(-1, width)
         documents = np.cumsum(wide.reshape(-1).view("<i8"), dtype=np.int64)
         parts.append(Withdrawn(documents, np.full(len(documents), number)))
     joined = _joined(*parts)
     if (np.diff(joined.documents, prepend=-1) <= 0).any():
-        raise ValueError("not a list of withdrawals: a document is named twice")
+        raise ValueError("a document is named twice")
     return joined

@@ -7,7 +7,8 @@ the old rule left unserved becomes runs for the new one.
 Withdrawn documents. A block that is opened for the first time under withdrawal number g leaves out
 the documents withdrawn by then (number <= g): they are not sliced, their place in the order stays empty,
 and all their body tokens are dropped as ``withdrawn``, also those that a tail or oversize rule would have
-dropped. A block that is cut and goes on under number g leaves out the runs of such documents: the
+dropped. Which block the others are in does not change; the shuffle goes by the sequences that there are.
+A block that is cut and goes on under number g leaves out the runs of such documents: the
 tokens that were still to be served fresh are dropped as ``withdrawn``. Nothing else is dropped by a cut.
 
 Returned ranges. Of a cut with a ``stop`` only the sequences ``served..stop`` go on: what a skip gave back
