@@ -16,6 +16,8 @@ from recipe.maths.shares import percent_text
 
 _FORMS = ("quotas", "weights", "quotas_tokens")
 _HARMLESS = ("name", "pools_root", "sink")
+_NO_SHARE = ("(nothing) → 0%", "(nothing) → 0")
+"""How a line ends on a pool that is added and has no share: it changes nothing."""
 Side = tuple[Intent, Mapping[str, Plain]]
 """A recipe, and the pools by name."""
 
@@ -95,7 +97,8 @@ def unnamed(differs: list[str], named: list[str]) -> list[str]:
         key = line.partition(":")[0]
         is_fixed = key.partition(".")[0] in ("trainer", "tokenizer", *_HARMLESS)
         is_place = key.startswith(("pools.", "stages.")) and key.endswith((".path", ".stock", ".chunk"))
-        if not is_fixed and not is_place and _top(key) not in tops:
+        is_nothing = key.split(".")[2:3] in [[form] for form in _FORMS] and line.endswith(_NO_SHARE)
+        if not is_fixed and not is_place and not is_nothing and _top(key) not in tops:
             found.append(line)
     return found
 

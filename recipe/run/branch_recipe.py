@@ -64,8 +64,7 @@ def branch_recipe(origin: Origin, wish: Wish, old: Recipe) -> Recipe:
             expected="a checkpoint after the first step",
             fix="start another run instead: recipe run RECIPE key=value --name NAME",
         )
-    ahead = [layout.name for layout in layouts if layout.stop_step > step]
-    stage = ahead[0] if ahead else layouts[-1].name
+    stage = layouts[origin.state.snapshot.stage].name
     overrides = [*wish.overrides, *(_ending(origin, wish, old) if wish.end_stage is not None else ())]
     return amended(old, overrides, stage=stage, from_pool=wish.from_pool)
 
