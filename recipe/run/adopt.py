@@ -4,7 +4,8 @@ Either is a decision on record with the hash of the comparison it rests on. *As 
 branch, and one in its parent, where that is there and has steps left, so that ``recipe status`` and
 ``recipe run`` say where the trunk went on; the parent is not locked, for what it goes on to do may be
 wanted. *As an amendment*: what the branch changed, merged over the trunk's recipe in force, becomes an
-amendment at the trunk's last checkpoint (``by: adoption``), and a decision row in both.
+amendment at the trunk's last checkpoint (``by: adoption``), after a decision row in both: what a crash
+leaves between them is a decision that was not carried out, and the same command carries it out.
 """
 
 from __future__ import annotations
@@ -153,17 +154,16 @@ def _as_amendment(proposal: Proposal, word: Word, confirm: Callable[[Proposal], 
 
     def agreed(amendment: Amendment) -> bool:
         whole = replace(proposal, amendment=amendment, left_out=tuple(dropped))
-        if confirm(whole):
-            store_evidence(trunk.folder, evidence)
-            return True
-        return False
+        if not confirm(whole):
+            return False
+        for folder, own in ((origin.folder, True), (trunk.folder, False)):
+            _decide(folder, proposal, word, own=own)
+        return True
 
     approval = Approval(reason=word.reason, approved_by=word.by, by="adoption", evidence=hash_of(evidence))
     amendment = amend_run(trunk.folder.path, recipe, approval=approval, confirm=agreed)
     if amendment.manifest is None:
         return None
-    for folder, own in ((origin.folder, True), (trunk.folder, False)):
-        _decide(folder, proposal, word, own=own)
     return Adoption(
         how="amend",
         run=str(trunk.folder.path),

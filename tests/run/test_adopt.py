@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from recipe.run.wishes import Wish
 from tests.run.compared import loss, started
 from tests.run.conftest import Build, served, write
 
+ROOT = Path(__file__).parents[2]
 WORD = Word(by="Li", reason="code loss")
 
 
@@ -237,6 +240,20 @@ def test_an_adoption_unseals_the_final_sets_of_its_runs(trunk: Path, branch: Pat
     evidence = read_evidence(RunFolder(branch), made.evidence)
     assert evidence["sealed"] == {"final/code": ["B"]}
     assert "1.5" not in json.dumps(evidence["runs"][1]["metrics"])
+
+
+@pytest.mark.parametrize("how", ["trunk", "amend"])
+def test_invariant_12_killed_at_every_write_an_adoption_can_be_done_again(
+    how: str, trunk: Path, branch: Path, tmp_path: Path
+):
+    """In a process of its own: it forks, and this one has threads."""
+    runs = tmp_path / "both"
+    for path in (trunk, branch):
+        shutil.move(path, runs / path.name)
+    command = [sys.executable, "-m", "tests.run.killed_sayings", how, str(runs), str(tmp_path / "cuts")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
 
 
 def test_a_word_is_needed(branch: Path):

@@ -135,7 +135,7 @@ def test_F06_a_full_disk_is_told_and_leaves_the_record_whole(
 
 def test_invariant_12_killed_at_every_write_a_row_is_there_whole_or_not_at_all(path: Path, tmp_path: Path):
     """In a process of its own: it forks, and this one has threads."""
-    command = [sys.executable, "-m", "tests.run.killed_sayings", str(path), str(tmp_path)]
+    command = [sys.executable, "-m", "tests.run.killed_sayings", "attach", str(path), str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 8
