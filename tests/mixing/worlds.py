@@ -95,7 +95,7 @@ def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ..
     chosen = draw(st.lists(st.sampled_from(sorted(bank.sources)), min_size=1, max_size=4, unique=True))
     names = [f"p{i}" for i in range(len(chosen))]
     pools = {
-        name: {"path": path, **bank.keys.get(path, {})} | _pool(draw, policies)
+        name: {"path": path, **bank.keys.get(path, {})} | draw_pool(draw, policies)
         for name, path in zip(names, chosen, strict=True)
     }
     plain = {
@@ -103,7 +103,7 @@ def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ..
         "count": draw(st.sampled_from(["body", "fresh", "labels", "positions"])),
         "labels": draw(st.sampled_from(["shifted", "inputs"])),
     }
-    planned = [_stage(draw, names) for _ in range(draw(st.integers(1, stages)))]
+    planned = [draw_stage(draw, names) for _ in range(draw(st.integers(1, stages)))]
     for later in planned[1:]:
         if draw(st.booleans()):
             most = 9 if "steps" in later else 100
@@ -113,7 +113,8 @@ def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ..
     return Case(made, sources, {"pools": pools, "stages": planned, **plain})
 
 
-def _pool(draw: Any, policies: tuple[str, ...]) -> dict[str, Any]:
+def draw_pool(draw: Any, policies: tuple[str, ...]) -> dict[str, Any]:
+    """Keys of a pool."""
     return {
         "block_units": draw(st.sampled_from([1, 2, 3, 64])),
         "max_epochs": draw(st.integers(1, 2)),
@@ -124,7 +125,8 @@ def _pool(draw: Any, policies: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _stage(draw: Any, names: list[str]) -> dict[str, Any]:
+def draw_stage(draw: Any, names: list[str]) -> dict[str, Any]:
+    """A stage over some pools."""
     context = draw(st.integers(3, 20))
     weights = draw(st.lists(st.integers(0, 5), min_size=len(names), max_size=len(names)))
     weights[draw(st.integers(0, len(names) - 1))] += 1
