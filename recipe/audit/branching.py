@@ -91,6 +91,9 @@ def follow(course: Following, entry: Entry, row: Plain, holdings: dict[str, Plai
         "snapshot": _as_stated(base, state, parent, (intent, wish)).to_plain(),
         "parent": _told(parent, intent, holdings, (said, wish)),
     }
+    if (policy := intent.recipe.policy) is not None and "policy" in row:
+        memory = mapping(mapping(row["policy"], "policy").get("memory"), "policy.memory")
+        expected["policy"] = {"target": policy.target, "memory": memory}
     plain = to_plain(withdrawals, number)
     return expected if plain is None else {**expected, "withdrawals": plain}
 

@@ -30,6 +30,8 @@ class Birth:
     """Of a branch: stage and grid of the stretch that ends where it begins."""
     withdrawn: Withdrawals = field(default_factory=Withdrawals.none)
     """Of a branch: what its parent withdrew."""
+    policy: Plain | None = None
+    """Of a branch whose policy goes on: its target, and what it remembers."""
     parent: Plain | None = None
     """Of a branch: the run and the manifest it starts from, and how it differs."""
 
@@ -71,6 +73,7 @@ def first_files(birth: Birth) -> dict[str, bytes]:
         **birth.turn,
         **({} if birth.parent is None else {"parent": birth.parent}),
         **({} if start is None else {"start": start}),
+        **({} if birth.policy is None else {"policy": birth.policy}),
         **({"withdrawals": birth.withdrawn.to_plain()} if birth.withdrawn.number else {}),
     }
     return {

@@ -26,7 +26,7 @@ from recipe.run.beginning import beginning, renamed_withdrawals, uncounted
 from recipe.run.birth import Birth, first_files
 from recipe.run.branch_checks import data_problems, is_other, last_seen, past_problems
 from recipe.run.branch_recipe import branch_recipe, parent_recipe, start_from
-from recipe.run.branch_record import Planned, control_of, notes, parent_record
+from recipe.run.branch_record import Planned, control_of, notes, parent_record, policy_record
 from recipe.run.controlled import Control
 from recipe.run.folder import FOLDERS, RecipeVersion, RunFolder, check_name
 from recipe.run.holdings import Holding, known_paths, tokenizers
@@ -218,6 +218,7 @@ def _described(origin: Origin, planned: Planned, path: Path, approved_by: str | 
         snapshot=planned.base,
         turn={"stage": origin.stage, "grid": [origin.planned_to, origin.planned_to]},
         withdrawn=planned.withdrawn,
+        policy=policy_record(origin, planned),
         parent=parent_record(origin, planned, control),
     )
     return Branch(

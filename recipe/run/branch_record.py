@@ -12,6 +12,7 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.run.beginning import cut_epochs
 from recipe.run.canonical import Plain
+from recipe.run.consulting import memory_at
 from recipe.run.controlled import Control, Side, compare_sides
 from recipe.run.holdings import Holdings
 from recipe.run.origin import Origin, later_withdrawals
@@ -93,6 +94,15 @@ def parent_record(origin: Origin, planned: Planned, control: Control) -> Plain:
     if wish.renamed:
         parent["renamed"] = dict(wish.renamed)
     return parent
+
+
+def policy_record(origin: Origin, planned: Planned) -> Plain | None:
+    """What the parent's policy remembers, where the branch goes on with it; None where there is nothing."""
+    policy, before = planned.recipe.policy, planned.old.policy
+    if policy is None or before is None or policy.target != before.target:
+        return None
+    memory = memory_at(origin.folder.ledger, origin.state.turn)
+    return {"target": policy.target, "memory": memory} if memory else None
 
 
 def notes(origin: Origin, planned: Planned) -> Iterator[str]:

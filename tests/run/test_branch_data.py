@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import recipe
+from recipe.config import recipe_from_plain, recipe_to_plain
 from recipe.pools.writer import PoolWriter
 from recipe.run.branch import branch_run, plan_branches
 from recipe.run.ledger import read_rows
@@ -210,3 +211,24 @@ def test_E5_a_tokenizer_change_is_a_branch_with_fresh_data_and_the_tokens_before
     chunks = [row.data for row in read_rows(path / "ledger.jsonl") if row.kind == "chunk"]
     for name in "abc":
         assert end["pools"][name]["tokens"]["spent"] == sum(row["pools"][name]["spent"] for row in chunks)
+
+
+def test_a_branch_goes_on_with_what_its_parents_policy_remembers(one_stage: Any, tmp_path: Path):
+    """A control whose policy is told the same losses goes the trunk's way."""
+    policy = {"_target_": "recipe.maths.policies.OnlineMixing", "every": 240}
+    plain = {**recipe_to_plain(one_stage), "policy": policy}
+    wanted = recipe_from_plain(plain, source="test")
+    losses = {"a": 2.0, "b": 3.0, "c": 2.5}
+    with recipe.start_run(wanted, tmp_path / "trunk") as run:
+        assert run.consult(5, losses=losses) is not None
+        run.checkpoint(8)
+    (path,) = branch_run(tmp_path / "trunk", Wish(name="A"))
+    assert first_row(path)["policy"]["memory"]
+    ways = []
+    for folder in (tmp_path / "trunk", path):
+        with recipe.open_run(folder) as run:
+            run.consult(10, losses={"a": 1.5, "b": 3.0, "c": 2.0})
+            ways.append((run.recipe.shares("s"), served(run.stream(), 10)))
+            run.checkpoint(run.num_steps)
+        assert recipe.audit_run(folder, full=True).findings == ()
+    assert ways[0] == ways[1]
