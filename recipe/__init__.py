@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recipe.pools import write_pool
     from recipe.report.ledger_table import ledger_table
     from recipe.run.attach import attach_metrics
+    from recipe.run.branch import branch_run
     from recipe.run.compare import compare_runs
     from recipe.run.digests import BatchDigests
     from recipe.run.handover import hand_over_run
@@ -26,13 +27,16 @@ if TYPE_CHECKING:
     from recipe.run.status import run_status
     from recipe.run.trace import trace_document, trace_documents
     from recipe.run.trace_rows import trace_row
+    from recipe.run.wishes import Wish
 
 __all__ = [
     "BatchDigests",
     "RecipeError",
+    "Wish",
     "__version__",
     "attach_metrics",
     "audit_run",
+    "branch_run",
     "compare_runs",
     "hand_over_run",
     "ledger_table",
@@ -56,8 +60,10 @@ __all__ = [
 _HOMES = {
     "BatchDigests": "recipe.run.digests",
     "RecipeError": "recipe.errors",
+    "Wish": "recipe.run.wishes",
     "attach_metrics": "recipe.run.attach",
     "audit_run": "recipe.audit",
+    "branch_run": "recipe.run.branch",
     "compare_runs": "recipe.run.compare",
     "hand_over_run": "recipe.run.handover",
     "ledger_table": "recipe.report.ledger_table",
