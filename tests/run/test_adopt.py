@@ -242,6 +242,7 @@ def test_an_adoption_unseals_the_final_sets_of_its_runs(trunk: Path, branch: Pat
     assert "1.5" not in json.dumps(evidence["runs"][1]["metrics"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["trunk", "amend"])
 def test_invariant_12_killed_at_every_write_an_adoption_can_be_done_again(
     how: str, trunk: Path, branch: Path, tmp_path: Path

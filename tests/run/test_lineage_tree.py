@@ -18,9 +18,11 @@ from recipe.run.canonical import canonical
 from recipe.run.history import read_history
 from recipe.run.ledger import chained, first_line, read_rows
 from recipe.run.lineage_tree import find_parent, totals_of
+from recipe.run.skip import skip_run
 from recipe.run.wishes import Wish
+from recipe.run.withdraw import Ticket, withdraw_run
 from tests.run.compared import advance, loss, started
-from tests.run.conftest import Build, stage
+from tests.run.conftest import Build, stage, write
 
 KINDS = ("spent", "body", "special", "padding", "labels")
 
@@ -198,6 +200,47 @@ def test_a_renamed_pool_keeps_its_account(trunk: Path):
     paths = branched(trunk, Wish(name="A", renamed={"a": "alpha"}))
     (made,) = recipe.compare_runs(paths).runs
     assert made.spent["alpha"] == totals_of(*last(paths[0]))["alpha"]["spent"] > 0
+
+
+def test_the_sums_hold_over_every_kind_of_turn(trunk: Path, tmp_path: Path):
+    """A pool is added while training, steps are skipped, documents withdrawn, a checkpoint comes late."""
+    write(tmp_path / "extra", seed=9, documents=40)
+    (b,) = branched(trunk, up("B"), steps=(10,))
+    added = ["+pools.d={path: " + str(tmp_path / "extra") + "}", "stages.two.quotas.d=5%"]
+    with recipe.open_run(b) as run:
+        run.amend(added, reason="more", from_pool="a", step=11)
+        late = run.begin_checkpoint(12)
+        run.checkpoint(13)
+        run.checkpoint(18)
+        late.commit("late")
+    skip_run(b, (18, 20), reason="a spike")
+    withdraw_run(b, ["0"], pool="a", ticket=Ticket(reason="asked for"))
+    with recipe.open_run(b) as run:
+        run.checkpoint(22)
+    for step in (10, 12, 13, 18, 22):
+        (node,) = [node for node in recipe.compare_runs([b], step).lineage if node.name == "B"]
+        assert node.own is not None
+        assert (node.last, sum(node.own.values()) > 0) == (step, True)
+    remarks = recipe.compare_runs([b], 22).remarks
+    assert remarks[-3:] == (
+        "B was amended at step 11",
+        "B skipped steps at step 18",
+        "B had documents withdrawn at step 18",
+    )
+    assert recipe.compare_runs([b], 10).remarks == ()
+
+
+def test_the_sums_hold_along_a_ramp(build: Build, tmp_path: Path):
+    second = {"a": "30%", "b": "50%", "c": "20%"}
+    ramp = {"over": 600, "steps": 4}
+    stages = {
+        "one": stage(tokens=700, context=16, chunk=150, quotas={"a": "61.6%", "rest": "38.4%"}),
+        "two": stage(tokens=900, context=32, chunk=200, quotas=second, quota_ramp=ramp),
+    }
+    path = started(build(stages=stages), tmp_path / "ramp", (8, 16, 18, 25))
+    for step in (8, 16, 18, 25):
+        (node,) = recipe.compare_runs([path], step).lineage
+        assert node.own == node.total
 
 
 def last(path: Path) -> Any:
