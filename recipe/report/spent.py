@@ -68,9 +68,12 @@ def spent_tables(
     recipe: Recipe, rows: Iterable[Mapping[str, Any]], stock: Mapping[str, int]
 ) -> Iterator[Group]:
     """One table a stage, and one of the whole run."""
+    rows = list(rows)
     stages = spent_by_stage(rows)
     for name, pools in stages.items():
-        yield _stage_table(recipe, name, pools)
+        versions = {row["recipe"] for row in rows if row["kind"] == "chunk" and row["stage"] == name}
+        changed = len(versions) > 1 or len(recipe.legs(name)) > 1
+        yield _changed_table(recipe, name, pools) if changed else _stage_table(recipe, name, pools)
     yield _run_table(recipe, stages, stock)
 
 
@@ -100,6 +103,37 @@ def _stage_table(recipe: Recipe, name: str, pools: Mapping[str, Counts]) -> Grou
         caption=(
             f"at no moment is a pool more than {bound(context, len(drawn)):,} tokens (under one context) "
             f"from its share (counted: {recipe.count})"
+        ),
+    )
+
+
+def _changed_table(recipe: Recipe, name: str, pools: Mapping[str, Counts]) -> Group:
+    """A stage whose shares changed on the way: what was promised is what all its shares came to."""
+    context = recipe.stages[name].context
+    drawn = [pool for pool in recipe.pools if recipe.shares(name)[pool] or pools.get(pool, Counter())["owed"]]
+    total = _sum(pools.get(pool, Counter()) for pool in drawn)
+    rows = []
+    for pool in drawn:
+        counts = pools.get(pool, Counter())
+        rows.append(
+            (
+                pool,
+                ratio(counts["owed"], total["owed"]),
+                ratio(counts["spent"], total["spent"]),
+                percent(recipe.shares(name)[pool]),
+                amount(counts["owed"]),
+                amount(counts["spent"]),
+                signed(counts["spent"] - counts["owed"]),
+            )
+        )
+    return table(
+        f"stage {name}: context {context:,}; its shares changed on the way",
+        ("pool", "promised", "reached", "share at the end", "tokens promised", "tokens spent", "difference"),
+        rows,
+        total=("all", "", "", "", amount(total["owed"]), amount(total["spent"]), "0"),
+        caption=(
+            "promised is what the shares in force came to; at no moment is a pool "
+            f"{2 * context:,} tokens (two contexts) from it (counted: {recipe.count})"
         ),
     )
 
