@@ -41,7 +41,7 @@ def _contents(course: Course, file: Sealed, row: Plain) -> list[Finding]:
     value, terms = file.value, row["terms"]
     kept = ("number", "time", "previous", "parent", "gpu_hours", "ledger", "turn")
     expected = {
-        "format": 1,
+        "format": 2,
         "run": course.created.get("run"),
         **{key: row[key] for key in kept},
         **_from_recipe(terms.intent),

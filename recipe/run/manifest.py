@@ -16,7 +16,7 @@ import yaml
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain, digest, plain_value
 
-FORMAT = 1
+FORMAT = 2
 _HASH_LINE = "hash: "
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
