@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.benchmarks.figures import machine, table, write_json
 
-NAMES = ("batches", "metadata", "packing", "schedule", "opening", "files", "command")
+NAMES = ("batches", "metadata", "packing", "schedule", "opening", "files", "auditing", "command")
 
 
 def main() -> int:
