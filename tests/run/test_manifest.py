@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
 from recipe.run.canonical import canonical, plain_number
-from recipe.run.manifest import read_manifest, seal_of, sealed, unseal
+from recipe.run.manifest import FORMAT, read_manifest, seal_of, sealed, unseal
 from recipe.run.statement import Statement
 
 PLAIN = {
-    "format": 1,
+    "format": FORMAT,
     "names": ["no", "1e5", "2024_01", "zh 中文", "a: b # c", "", "~", " x "],
     "numbers": [0, -1, 2**63, 2**70, 1e-05, 1.5],
     "nothing": None,
