@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from recipe.cli.options import add_json
-from recipe.cli.output import confirm, print_json, say
+from recipe.cli.output import confirm, print_json, progress, say
 from recipe.report.figures import amount
 from recipe.run.handover import Handover, Wanted, hand_over_run
 from recipe.run.handover.staging import ARCHIVES
@@ -55,7 +55,13 @@ def execute(args: argparse.Namespace) -> int:
         documents=args.with_documents,
         pools_root=args.pools_root,
     )
-    done = hand_over_run(args.run, args.out, wanted)
+    with progress(quiet=args.json) as bars:
+        task = bars.add_task("handing over", total=None, note="")
+
+        def watch(size: int) -> None:
+            bars.update(task, advance=size, note="bytes")
+
+        done = hand_over_run(args.run, args.out, wanted, watch=watch)
     if args.json:
         print_json(done.to_plain())
     else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recipe.audit.verify import Acceptance, Check
 from recipe.cli.options import add_json
-from recipe.cli.output import print_json, say
+from recipe.cli.output import print_json, progress, say
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance import Sample, verify_package, verify_program, verify_run
 from recipe.run.handover.receiving import is_package
@@ -77,13 +77,24 @@ def _verified(args: argparse.Namespace) -> Acceptance:
     if is_package(args.path):
         _refuse(args, "with a package", ("sample", "tokenizer", "sources", "seed"))
         return verify_package(args.path, pools_root=args.pools_root)
-    return verify_run(
-        args.path,
-        sample=Sample(seed=args.seed, **({} if args.sample is None else {"documents": args.sample})),
-        pools_root=args.pools_root,
-        tokenizer=args.tokenizer,
-        sources=args.sources or (),
-    )
+    return _of_run(args)
+
+
+def _of_run(args: argparse.Namespace) -> Acceptance:
+    with progress(quiet=args.json) as bars:
+        task = bars.add_task("verifying", total=None, note="rows")
+
+        def watch(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        return verify_run(
+            args.path,
+            sample=Sample(seed=args.seed, **({} if args.sample is None else {"documents": args.sample})),
+            pools_root=args.pools_root,
+            tokenizer=args.tokenizer,
+            sources=args.sources or (),
+            progress=watch,
+        )
 
 
 def _refuse(args: argparse.Namespace, when: str, names: tuple[str, ...]) -> None:

@@ -15,7 +15,10 @@ from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.verify import Acceptance, Check, claim, open_claim
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain
-from recipe.run.handover.delivery import (
+from recipe.run.handover.program import files_in_wheel, package_files, source_hash
+from recipe.run.handover.receiving import Received, check_sums, is_package, read_yaml, receive
+from recipe.run.handover.staging import SUMS_NAME, sha256_of
+from recipe.run.handover.statements import (
     INDEX_NAME,
     POOLS,
     PROGRAM,
@@ -26,9 +29,6 @@ from recipe.run.handover.delivery import (
     front_pages,
     statements,
 )
-from recipe.run.handover.program import files_in_wheel, package_files, source_hash
-from recipe.run.handover.receiving import Received, check_sums, is_package, read_yaml, receive
-from recipe.run.handover.staging import SUMS_NAME, sha256_of
 from recipe.run.handover.vectors import batch_digest, pieces_digest, synthetic_vectors
 from recipe.run.manifest import yaml_value
 from recipe.run.state import State

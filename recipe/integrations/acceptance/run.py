@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import secrets
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from recipe.audit.findings import Finding
-from recipe.audit.rows import ARRAYS, Piece, Row, Text
-from recipe.audit.verify import Acceptance, Check, Readings, Seen, check_rows, check_seams, claim, open_claim
+from recipe.audit.rows import ARRAYS
+from recipe.audit.verify import Acceptance, Check, check_rows, check_seams, claim, open_claim
 from recipe.errors import RecipeError
+from recipe.integrations.acceptance.gathering import ROWS, STEPS, Gathered, Span, some
 from recipe.integrations.acceptance.text import check_text
-from recipe.mixing.row_pieces import Hit
-from recipe.mixing.tracing import Search, Stretch, merged
-from recipe.mixing.walker import Walker
 from recipe.run.opening import open_run
 from recipe.run.state import stream_from
-from recipe.run.stream import RunStream
-from recipe.run.trace_courses import Course, Lineage
-from recipe.sequences.slicing import AHEAD as AHEAD_ONLY
-from recipe.sequences.slicing import HAS_BOS, HAS_EOS
+from recipe.run.trace_courses import Lineage
 
-STEPS = 12
-"""Steps of a course whose rows are read."""
-ROWS = 32
-"""Rows of such a step."""
 MOST_COURSES = 8
 """Turns of a run that are looked at, the latest of them."""
-CANDIDATES = 4
-"""Documents that are looked for, for each that is put together."""
 RESUMES = 3
 """Steps whose state is saved and opened apart."""
 AHEAD = 64
 """Steps that are looked at where fewer were served."""
-WINDOW_POSITIONS = 1 << 32
-"""How far from a row the other pieces of its documents are looked for."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,50 +39,14 @@ class Sample:
     """Of the choice; None: drawn anew, so that it cannot be foreseen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Steps of one course that are looked at."""
-
-    course: Course
-    first: int
-    stop: int
-
-    @property
-    def stream(self) -> RunStream:
-        """The stream that serves them."""
-        return self.course.stream
-
-    @property
-    def steps(self) -> range:
-        """The steps."""
-        return range(self.first, self.stop)
-
-    def text(self, pool: str, number: int) -> Text:
-        """A document as its pool holds it."""
-        held = self.course.pools[pool]
-        [bos], [eos] = held.stored_marks(np.array([number]))
-        return Text(held.tokens(number), held.bos if bos else None, held.eos if eos else None)
-
-    def seen(self, step: int, row: int, planned: Planned) -> Seen:
-        """A row as the rank gets it that has this row alone, with its documents."""
-        curriculum = self.stream.curriculum
-        stretch = curriculum.stretch(step)
-        batch = self.stream.batch(step, dp_rank=row, dp_size=stretch.batch)
-        arrays = {name: batch[name][0] for name in ARRAYS}
-        held = Row(f"step {step}, row {row}", planned.pool, arrays, planned.pieces)
-        numbers = {int(piece.document) for piece in planned.pieces}
-        texts: dict[int | str, Text] = {number: self.text(planned.pool, number) for number in numbers}
-        rule = self.stream.recipe.rule(curriculum.stages[stretch.stage].name, planned.pool)
-        return Seen(held, rule, texts)
-
-
-def verify_run(
+def verify_run(  # noqa: PLR0913 - the options of the verb
     path: str | Path,
     *,
     sample: Sample | None = None,
     pools_root: str | Path | None = None,
     tokenizer: str | Path | None = None,
     sources: Sequence[str | Path] = (),
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Acceptance:
     """Hold what a run serves against its documents; nothing is locked or written.
 
@@ -108,6 +56,7 @@ def verify_run(
         pools_root: where the pools are on this machine; default: where the record says.
         tokenizer: what turns ids into text; default: the recipe's.
         sources: folders that held the texts which the pools were made from.
+        progress: called with the rows read so far, and about how many there will be.
 
     Raises:
         RecipeError: no run, a damaged record, pools that are missing or other ones.
@@ -119,14 +68,16 @@ def verify_run(
     chance = np.random.default_rng(seed)
     with Lineage(Path(path), None if pools_root is None else Path(pools_root)) as lineage:
         spans = _spans(lineage)
-        gathered = Gathered(chance)
+        gathered = Gathered(
+            chance, lambda done: progress(done, len(spans) * STEPS * ROWS + 2 * sample.documents)
+        )
         for span in spans:
             gathered.read(span, -(-sample.documents // len(spans)))
         checks = [
             check_rows(gathered.rows, gathered.steps),
             *check_seams(gathered.readings),
             check_text(gathered.readings, lineage.last, tokenizer, [Path(root) for root in sources]),
-            _check_resume(path, pools_root, _some(chance, spans[0].steps, RESUMES)),
+            _check_resume(path, pools_root, some(chance, spans[0].steps, RESUMES)),
             _check_ranks(spans[0], chance),
         ]
         gaps = [
@@ -142,129 +93,6 @@ def _spans(lineage: Lineage) -> list[Span]:
     ahead = min(last.stream.num_steps, max(lineage.step, last.first_step + AHEAD))
     earlier = [Span(course, course.first_step, course.stop_step) for course in lineage.courses[-2::-1]]
     return [Span(last, last.first_step, ahead), *earlier][:MOST_COURSES]
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """The pieces of one row, as the stream planned them: documents by number."""
-
-    pool: str
-    epoch: int
-    pieces: tuple[Piece, ...]
-
-
-def planned_rows(stream: RunStream, step: int) -> list[Planned]:
-    """What each row of a step is made of.
-
-    Raises:
-        ValueError: the run has no such step.
-    """
-    walked = Walker(stream.ground, stream.snapshot(step)).advance(step + 1)
-    rows = []
-    for row in range(walked.stretch.batch if walked.num_steps else 0):
-        block = walked.blocks[int(walked.block_of[row])]
-        first, end = block.rows.ends[int(walked.indices[row]) :][:2].tolist()
-        pieces, column = [], 0
-        for k in range(first, end):
-            document, start, stop, fresh, flags = (int(of[k]) for of in block.rows.pieces)
-            if flags & AHEAD_ONLY:
-                continue
-            column += bool(flags & HAS_BOS)
-            if stop > start:
-                pieces.append(Piece(int(block.documents[document]), start, stop, fresh, column))
-            column += stop - start + bool(flags & HAS_EOS)
-        pool = stream.pools[int(walked.pools[row])]
-        rows.append(Planned(pool, block.place.epoch, tuple(pieces)))
-    return rows
-
-
-class Gathered:
-    """Rows and documents that were read, over all courses."""
-
-    def __init__(self, chance: np.random.Generator) -> None:
-        """Nothing yet."""
-        self.rows: list[Seen] = []
-        self.steps = 0
-        self.readings = Readings()
-        self._chance = chance
-
-    def read(self, span: Span, documents: int) -> None:
-        """Read rows of some steps, and all pieces of some of the documents that they hold."""
-        steps = _some(self._chance, span.steps, STEPS)
-        wanted: dict[int, set[int]] = {}
-        read = []
-        for step in steps:
-            try:
-                planned = planned_rows(span.stream, step)
-            except ValueError:  # a pool ran dry before it
-                break
-            self.steps += bool(planned)
-            rows = _some(self._chance, range(len(planned)), ROWS)
-            self.rows += [span.seen(step, row, planned[row]) for row in rows]
-            of_rows = [(planned[row].pool, piece.document) for row in rows for piece in planned[row].pieces]
-            for pool, number in _some(self._chance, of_rows, CANDIDATES * -(-documents // len(steps))):
-                wanted.setdefault(span.stream.pools.index(pool), set()).add(int(number))
-            read.append(step)
-        for hit in sorted(self._chosen(span, list(_hits(span, wanted, read)), documents)):
-            piece = Piece(hit.document, hit.start, hit.stop, hit.fresh, hit.column)
-            planned_row = Planned(span.stream.pools[hit.pool], hit.epoch, (piece,))
-            self.readings.add(span.seen(hit.step, hit.row, planned_row), hit.epoch)
-
-    def _chosen(self, span: Span, hits: Sequence[Hit], documents: int) -> list[Hit]:
-        """The pieces of so many documents: those seen whole first, of these the ones in several pieces."""
-        readings: dict[tuple[int, int, int], list[Hit]] = {}
-        for hit in hits:
-            readings.setdefault((hit.pool, hit.epoch, hit.document), []).append(hit)
-
-        def rank(key: tuple[int, int, int]) -> tuple[bool, bool]:
-            held = span.text(span.stream.pools[key[0]], key[2]).num_tokens
-            seen = sum(hit.stop - hit.fresh for hit in readings[key])
-            return seen < held, len(readings[key]) == 1
-
-        keys = list(readings)
-        order = sorted((keys[k] for k in self._chance.permutation(len(keys))), key=rank)
-        return [hit for key in order[:documents] for hit in readings[key]]
-
-
-def _hits(span: Span, wanted: Mapping[int, set[int]], steps: Sequence[int]) -> Iterator[Hit]:
-    """Every piece of some documents that was read, or will be, not too far from some steps."""
-    search = Search(span.stream.ground, wanted)
-    for stretch in merged(s for window in _windows(span, steps) for s in _stretches(span, search, window)):
-        for _, found in search.walk(stretch):
-            yield from found
-
-
-def _stretches(span: Span, search: Search, window: tuple[int, int]) -> Iterator[Stretch]:
-    """What of a window is to be walked: of what is on record, only where the documents can be."""
-    course = span.course
-    low, high = course.before(window[0]), course.before(window[1])
-    if low.step < high.step:
-        yield from search.stretches(low, high, course.record.between)
-    if high.step < window[1]:
-        yield Stretch(high.snapshot, window[1])
-
-
-def _windows(span: Span, steps: Sequence[int]) -> list[tuple[int, int]]:
-    """Steps round some, where these overlap made one."""
-    positions_at = span.stream.curriculum.positions_at
-    windows: list[tuple[int, int]] = []
-    for step in steps:
-        here = positions_at(step)
-        low = span.first + bisect_left(span.steps, here - WINDOW_POSITIONS, key=positions_at)
-        high = span.first + bisect_right(span.steps, here + WINDOW_POSITIONS, key=positions_at)
-        if windows and low <= windows[-1][1]:
-            windows[-1] = (windows[-1][0], max(high, windows[-1][1]))
-        else:
-            windows.append((low, high))
-    return windows
-
-
-def _some(chance: np.random.Generator, of: Sequence[T], most: int) -> list[T]:
-    """At most so many of a sequence, in its order; the first and the last are among them."""
-    if len(of) <= most:
-        return list(of)
-    inner = chance.choice(len(of) - 2, max(0, most - 2), replace=False) + 1
-    return [of[k] for k in sorted({0, len(of) - 1, *inner.tolist()})][:most]
 
 
 def _check_resume(path: str | Path, pools_root: str | Path | None, steps: Sequence[int]) -> Check:
@@ -292,7 +120,7 @@ def _check_resume(path: str | Path, pools_root: str | Path | None, steps: Sequen
 def _check_ranks(span: Span, chance: np.random.Generator) -> Check:
     """What ranks are dealt is the global batch, each row once."""
     findings, sizes = list[Finding](), set[int]()
-    for step in _some(chance, span.steps, 1):
+    for step in some(chance, span.steps, 1):
         batch = span.stream.curriculum.stretch(step).batch
         try:
             whole = span.stream.batch(step)

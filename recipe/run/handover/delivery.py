@@ -2,54 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recipe.config import Recipe, fingerprint, recipe_from_plain, recipe_to_plain
 from recipe.errors import RecipeError
-from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
-from recipe.run.handover.data import data_list, pool_folders
-from recipe.run.handover.pool_files import inside, pool_bytes, put_pool
+from recipe.run.handover.data import pool_folders
+from recipe.run.handover.pool_files import pool_bytes, put_pool
 from recipe.run.handover.program import package_files, program_plain, requirements, wheel, wheel_name
-from recipe.run.handover.quotas import quota_table
-from recipe.run.handover.readme import readmes
 from recipe.run.handover.record import Record, record_of
-from recipe.run.handover.rules import sequence_rules
 from recipe.run.handover.staging import (
     SUMS_NAME,
     Archive,
     Staging,
+    Watch,
     archive_path,
     check_free,
     check_space,
     sha256_of,
     staged,
+    watch_nothing,
+)
+from recipe.run.handover.statements import (
+    POOLS,
+    PROGRAM,
+    RUN,
+    TOKENIZER,
+    VECTORS_NAME,
+    Subject,
+    front_pages,
+    statements,
 )
 from recipe.run.handover.tokenizer import put_tokenizer
-from recipe.run.handover.trainer import trainer_settings
 from recipe.run.handover.vectors import chosen_steps, run_vectors, synthetic_vectors, vectors_plain
 from recipe.run.holdings import changed, known_paths, refuse_changed
-from recipe.run.ledger import read_tail, surviving
 from recipe.run.manifest import latest_path, manifest_path, read_manifest, yaml_bytes
 from recipe.run.opening import find_place, open_run
 from recipe.run.run import Run
 from recipe.run.state import State
 
-FORMAT = 1
-INDEX_NAME = "handover.yaml"
-RUN = "run"
-TOKENIZER, DATA, SEQUENCES, QUOTAS, PROGRAM = (
-    "1-tokenizer", "2-data", "3-sequences", "4-quotas", "5-program",
-)  # fmt: skip
-POOLS = f"{DATA}/pools"
 PATHS_NOTE = "the run's record names folders of this machine, and its hashes cover them: it is left as it is"
-STATE_NAME, VECTORS_NAME = f"{PROGRAM}/state.bin", f"{PROGRAM}/vectors.yaml"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,23 +91,9 @@ class Handover:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What the parts are about: a run as its record has it, and its pools."""
-
-    folder: RunFolder
-    state: State
-    manifest: Plain | None
-    """The last one; None before the first checkpoint."""
-    pools: Mapping[str, Pool]
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe in force."""
-        return self.state.recipe
-
-
-def hand_over_run(path: str | Path, out: str | Path, wanted: Wanted | None = None) -> Handover:
+def hand_over_run(
+    path: str | Path, out: str | Path, wanted: Wanted | None = None, *, watch: Watch = watch_nothing
+) -> Handover:
     """Write the five-part delivery of a run, as it stands at its last checkpoint, to a new folder.
 
     The run is only read, and may go on meanwhile. The same run gives the same bytes.
@@ -120,6 +102,7 @@ def hand_over_run(path: str | Path, out: str | Path, wanted: Wanted | None = Non
         path: the run's folder.
         out: a folder that is not there yet, or is empty.
         wanted: what else goes in, and how it is packed.
+        watch: called with bytes that were copied or packed, some at a time.
 
     Raises:
         RecipeError: no run, a damaged record, a pool that is missing or another one, a tokenizer that is not
@@ -130,7 +113,7 @@ def hand_over_run(path: str | Path, out: str | Path, wanted: Wanted | None = Non
     check_free(place, wanted.archive)
     record = record_of(RunFolder(Path(path)))
     check_space(place, _with_archive(record.num_bytes, wanted))
-    with staged(place, wanted.archive) as staging:
+    with staged(place, wanted.archive, watch) as staging:
         put_record(staging, record)
         subject = subject_of(RunFolder(staging.folder / RUN), record.manifest, wanted.pools_root)
         try:
@@ -181,51 +164,6 @@ def put_record(staging: Staging, record: Record) -> None:
         staging.copy(f"{RUN}/{latest}", manifest_path(source, record.manifest))
 
 
-def statements(subject: Subject) -> dict[str, bytes]:
-    """The parts that follow from record and pools alone, by file: whoever has both can make them again."""
-    recipe, pools = subject.recipe, subject.pools
-    ledger = subject.folder.ledger
-    rows = surviving(ledger, read_tail(ledger))
-    plains = {
-        f"{DATA}/data.yaml": data_list(recipe, pools),
-        f"{SEQUENCES}/rules.yaml": sequence_rules(recipe, pools),
-        f"{SEQUENCES}/trainer.yaml": trainer_settings(recipe),
-        f"{QUOTAS}/quotas.yaml": quota_table(recipe, subject.manifest, rows),
-        f"{PROGRAM}/reading.yaml": _reading(subject),
-    }
-    files = {name: yaml_bytes(plain) for name, plain in plains.items()}
-    return {**files, STATE_NAME: portable_state(subject.state)}
-
-
-def portable_state(state: State) -> bytes:
-    """The state without paths of this machine: every pool is named by its folder below a root of pools."""
-    folders = pool_folders(state.recipe)
-    plain = recipe_to_plain(state.recipe)
-    plain.pop("pools_root", None)
-    for name, folder in folders.items():
-        plain["pools"][name]["path"] = folder
-    return replace(
-        state,
-        recipe=recipe_from_plain(plain, source="the state"),
-        holdings={name: replace(held, path=folders[name]) for name, held in state.holdings.items()},
-    ).to_bytes()
-
-
-def _reading(subject: Subject) -> Plain:
-    """Seeds, and where the reading of every pool stands."""
-    state, recipe = subject.state, subject.recipe
-    places = zip(recipe.pools, state.snapshot.to_plain()["pools"], strict=True)
-    return {
-        "step": state.snapshot.step,
-        "seed": recipe.seed,
-        "pools": {name: {"epoch_seed": recipe.seed + plain["cursor"][0], **plain} for name, plain in places},
-        "words": {
-            "cursor": "epoch, block, stage (-1: the block was not begun), sequence of the block",
-            "epoch_seed": "base seed + epoch; orders are keyed on both and on the pool's name",
-        },
-    }
-
-
 def _put_parts(staging: Staging, subject: Subject, wanted: Wanted) -> list[str]:
     recipe, pools = subject.recipe, subject.pools
     tokenizer = put_tokenizer(staging, TOKENIZER, recipe, pools, wanted.tokenizer)
@@ -256,53 +194,9 @@ def _put_parts(staging: Staging, subject: Subject, wanted: Wanted) -> list[str]:
     return [note for note in said if note is not None]
 
 
-def front_pages(subject: Subject, tokenizer: Plain, program: Plain, holds: Plain) -> dict[str, bytes]:
-    """``handover.yaml`` and what a person reads first; they follow from everything else."""
-    index = _index(subject, tokenizer, program, holds)
-    texts = readmes(index, subject.recipe, _facts(subject))
-    return {INDEX_NAME: yaml_bytes(index), **{name: text.encode() for name, text in texts.items()}}
-
-
 def _vectors_of(run: Run, subject: Subject) -> Plain:
     stream, at = run.stream(), subject.state.snapshot.step
     return run_vectors(stream, chosen_steps(stream, subject.state.turn.step, at))
-
-
-def _index(subject: Subject, tokenizer: Plain, program: Plain, holds: Plain) -> Plain:
-    state, manifest = subject.state, subject.manifest
-    last = read_tail(subject.folder.ledger).last
-    return {
-        "format": FORMAT,
-        "run": state.run,
-        "step": state.snapshot.step,
-        "positions": state.snapshot.positions,
-        "manifest": None if manifest is None else manifest["number"],
-        "manifest_hash": None if manifest is None else manifest["hash"],
-        "recipe": {"version": state.version, "fingerprint": fingerprint(subject.recipe)},
-        "ledger": {"rows": last.number + 1, "head": last.data["hash"]},
-        "tokenizer": tokenizer["fingerprint"],
-        "program": {"wheel": program["wheel"], "source_hash": program["source_hash"]},
-        "holds": holds,
-        "pools": {
-            name: {
-                "folder": folder,
-                "fingerprint": state.holdings[name].fingerprint,
-                "inside": inside(subject.pools[name], tokens=holds["tokens"]),
-            }
-            for name, folder in pool_folders(subject.recipe).items()
-        },
-    }
-
-
-def _facts(subject: Subject) -> Plain:
-    """What the README tells of where the run stands."""
-    curriculum, snapshot = Curriculum.from_recipe(subject.recipe), subject.state.snapshot
-    spent = {name: pool.spent for name, pool in zip(subject.recipe.pools, snapshot.pools, strict=True)}
-    return {
-        "stage": curriculum.stages[snapshot.stage].name,
-        "num_steps": curriculum.num_steps,
-        "spent": spent,
-    }
 
 
 def _pool_bytes(subject: Subject, wanted: Wanted) -> int:

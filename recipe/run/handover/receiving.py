@@ -14,9 +14,9 @@ from recipe.pools.metadata import open_metadata
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
 from recipe.run.handover.data import pool_folders
-from recipe.run.handover.delivery import INDEX_NAME, POOLS, RUN, Subject
 from recipe.run.handover.record import record_of
 from recipe.run.handover.staging import SUMS_NAME, is_inside, sha256_of
+from recipe.run.handover.statements import INDEX_NAME, POOLS, RUN, Subject
 from recipe.run.manifest import manifest_path, read_manifest, yaml_value
 from recipe.run.opening import find_place
 from recipe.run.place import stream_of

@@ -12,7 +12,7 @@ import os
 import shutil
 import tarfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal, cast
@@ -30,13 +30,22 @@ _BLOCK = 1 << 20
 _LEVEL = {"tar.zst": 9, "tar.gz": 6}
 
 
+Watch = Callable[[int], None]
+"""Called with bytes that were written, some at a time."""
+
+
+def watch_nothing(size: int) -> None:
+    """For callers that do not watch."""
+
+
 class Staging:
     """A folder that is being filled, below a temporary name."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, watch: Watch = watch_nothing) -> None:
         """Fill ``folder``, which is there and empty."""
         self.folder = folder
         self._sums: dict[str, str] = {}
+        self._watch = watch
 
     def put(self, name: str, data: bytes) -> None:
         """Write one file."""
@@ -54,6 +63,7 @@ class Staging:
                 left = None if left is None else left - len(data)
                 digest.update(data)
                 file.write(data)
+                self._watch(len(data))
         self._sums[name] = digest.hexdigest()
 
     def adopt(self, name: str) -> None:
@@ -62,6 +72,7 @@ class Staging:
         files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
         for path in files:
             self._sums[path.relative_to(self.folder).as_posix()] = sha256_of(path)
+            self._watch(path.stat().st_size)
 
     def sums(self) -> bytes:
         """The list that ``sha256sum -c`` reads: every file, sorted by name."""
@@ -122,7 +133,7 @@ def sum_path(packed: Path) -> Path:
 
 
 @contextmanager
-def staged(out: Path, archive: Archive) -> Iterator[Staging]:
+def staged(out: Path, archive: Archive, watch: Watch = watch_nothing) -> Iterator[Staging]:
     """A folder to fill; on leaving it, checksums are added, it is packed, and both appear at their places.
 
     Raises:
@@ -138,11 +149,11 @@ def staged(out: Path, archive: Archive) -> Iterator[Staging]:
         with _told(out):
             out.parent.mkdir(parents=True, exist_ok=True)
             temporary.mkdir()
-            staging = Staging(temporary)
+            staging = Staging(temporary, watch)
             yield staging
             (temporary / SUMS_NAME).write_bytes(staging.sums())
             if place is not None:
-                _pack(temporary, out.name, packed, archive)
+                _pack(temporary, out.name, packed, (archive, watch))
                 sum_path(packed).write_text(f"{sha256_of(packed)}  {place.name}\n", encoding="utf-8")
             for here, there in moves:
                 here.rename(there)
@@ -195,8 +206,9 @@ def _free(path: Path) -> str:
     return "free space unknown"
 
 
-def _pack(folder: Path, name: str, path: Path, archive: Archive) -> None:
+def _pack(folder: Path, name: str, path: Path, how: tuple[Archive, Watch]) -> None:
     """A tar file of a folder, in one pass: names sorted, times, owners and modes fixed."""
+    archive, watch = how
     with (
         path.open("xb") as file,
         _compressed(file, archive) as sink,
@@ -207,6 +219,7 @@ def _pack(folder: Path, name: str, path: Path, archive: Archive) -> None:
             info.size, info.mtime, info.mode = inner.stat().st_size, FIXED_TIME, 0o644
             with inner.open("rb") as source:
                 tar.addfile(info, source)
+            watch(info.size)
 
 
 @contextmanager
