@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +25,7 @@ from recipe.run.head import read_head
 from recipe.run.holdings import Holding, changed, known_paths, refuse_changed
 from recipe.run.manifest import manifest_path, read_manifest, seal_of, sealed
 from recipe.run.place import Place, subject_of
+from recipe.run.rows_of_kind import last_of_kind
 from recipe.run.statement import Statement, Subject, text_on_record
 
 Growth = Literal["next-epoch", "now"]
@@ -274,13 +273,6 @@ def words_at(folder: RunFolder, step: int) -> Statement:
 
 
 def next_version(folder: RunFolder) -> int:
-    """One more than the highest recipe version that any row of the ledger names, discarded or not."""
-    with folder.ledger.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        at = data.rfind(b'"kind":"amend"')
-        if at < 0:
-            return 2
-        end = data.find(b"\n", at)
-        line = data[data.rfind(b"\n", 0, at) + 1 : end if end >= 0 else len(data)]
-    found = re.search(rb'"recipe":(\d+)', line)
-    assert found is not None, "an amendment names its version"
-    return int(found[1]) + 1
+    """One more than the last recipe version that a row of the ledger puts in force, discarded or not."""
+    row = last_of_kind(folder.ledger, "amend")
+    return 2 if row is None else int(row.data["recipe"]) + 1

@@ -82,7 +82,13 @@ def find_place(folder: RunFolder, step: int | None = None, state: bytes | None =
         raise _before_branch(folder, created)
     head = read_head(folder.ledger, step if state is None else None)
     if state is not None:
-        return _place_of_state(folder, State.from_bytes(state), step)
+        place = _place_of_state(folder, State.from_bytes(state), step)
+    else:
+        place = _place_of_step(folder, head, step)
+    return replace(place, known=head.tail.last)
+
+
+def _place_of_step(folder: RunFolder, head: Head, step: int | None) -> Place:
     row = head.parent if step is None else find_checkpoint(folder.ledger, head, step)
     if row is not None:
         path = manifest_path(folder.path, int(row.data["manifest"]))
@@ -200,7 +206,7 @@ def handle(
     opened = place.state.snapshot
     standing = Standing(
         opened=opened,
-        known=head.tail.last,
+        known=place.known or head.tail.last,
         rewinds=opened.step < head.reached.end_step or unfinished or place.undone is not None,
         after_turn=place.from_state and 0 < subject.turn.step == opened.step,
         undone=place.undone,

@@ -18,12 +18,12 @@ from recipe.run.ledger import (
     Row,
     check_chain,
     damaged,
-    parse_line,
     read_tail,
     row_at,
     surviving,
 )
 from recipe.run.manifest import manifest_path, read_manifest, unseal
+from recipe.run.rows_of_kind import rows_of_kind
 from recipe.run.state import State
 
 _PLACE = re.compile(r"(?P<run>.+)@(?:(?P<manifest>[0-9]{1,12})|step:(?P<step>[0-9]{1,18}))", re.ASCII)
@@ -186,30 +186,15 @@ def _measure(row: Row, manifest: int | None) -> int:
 
 def later_withdrawals(origin: Origin) -> int:
     """How often the run withdrew documents after its checkpoint."""
-    rows = _rows_of_kind(origin.folder, origin.row, "withdraw")
-    return sum(int(row["step"]) >= origin.step for row in rows)
+    rows = rows_of_kind(origin.folder.ledger, "withdraw", origin.row)
+    return sum(row.end_step >= origin.step for row in rows)
 
 
 def _refuse_forgotten(folder: RunFolder, checkpoint: Row) -> None:
     """Raise RecipeError if a row says that the checkpoint was deleted: nothing can start from it."""
-    for row in _rows_of_kind(folder, checkpoint, "forgotten"):
-        if row.get("manifest") == checkpoint.data["manifest"]:
-            raise _forgotten(folder, checkpoint, row)
-
-
-def _rows_of_kind(folder: RunFolder, since: Row, kind: str) -> Iterator[Plain]:
-    """Rows of a kind after another row; only lines that may be such rows are read as rows."""
-    mark = f'"kind":"{kind}"'.encode()
-    data = folder.ledger.read_bytes()
-    found = data.find(mark, since.offset)
-    while found >= 0:
-        start, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
-        if end < 0:
-            return  # an append that was cut short
-        row = parse_line(folder.ledger, start, data[start:end])
-        if row["kind"] == kind:
-            yield row
-        found = data.find(mark, end)
+    for row in rows_of_kind(folder.ledger, "forgotten", checkpoint):
+        if row.data.get("manifest") == checkpoint.data["manifest"]:
+            raise _forgotten(folder, checkpoint, row.data)
 
 
 def _forgotten(folder: RunFolder, checkpoint: Row, said: Plain) -> RecipeError:

@@ -13,7 +13,7 @@ from recipe.run.folder import RunFolder
 from recipe.run.head import snapshot_of
 from recipe.run.hints import Hints
 from recipe.run.holdings import Holding
-from recipe.run.ledger import row_at
+from recipe.run.ledger import Row, row_at
 from recipe.run.state import State
 from recipe.run.statement import Subject
 from recipe.run.stream import RunStream
@@ -28,6 +28,8 @@ class Place:
     from_state: bool
     undone: int | None = None
     """Row of a turn at the very step that the place comes before: going on from here discards it."""
+    known: Row | None = None
+    """Last row of the ledger when the place was found: what others write later is not taken into account."""
 
 
 def subject_of(place: Place, pools: Mapping[str, Pool], differing: Container[str] = ()) -> Subject:

@@ -7,7 +7,6 @@ their tokens were erased since.
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,8 +26,10 @@ from recipe.run.checkpoint import Turning
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
+from recipe.run.ledger import damaged
 from recipe.run.opening import find_place, handle
 from recipe.run.place import subject_of
+from recipe.run.rows_of_kind import last_of_kind
 from recipe.run.statement import text_on_record
 from recipe.run.trace_documents import DocumentAt, chosen, find_ids, unknown_ids
 from recipe.sequences.blocks import measure
@@ -240,7 +241,13 @@ def _file(folder: RunFolder, after: Withdrawals, pools: Mapping[str, Pool]) -> t
 
 
 def _next_file(folder: RunFolder) -> int:
-    """One more than the highest list that any row of the ledger names, discarded or not."""
-    with folder.ledger.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        names = re.findall(rb'"file":"withdrawn/(\d+)\.json"', data)
-    return max(map(int, names), default=0) + 1
+    """One more than the last list that a row of the ledger names, discarded or not."""
+    row = last_of_kind(folder.ledger, "withdraw")
+    if row is None:
+        return 1
+    name = re.fullmatch(rf"{FOLDER}/([0-9]{{4,9}})\.json", str(row.data.get("file")))
+    if name is None:
+        raise damaged(
+            folder.ledger, row.offset, f"file {row.data.get('file')!r:.80}", "a list of withdrawals"
+        )
+    return int(name[1]) + 1
