@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -336,3 +337,27 @@ def test_a_branch_begins_at_its_base_and_has_no_step_before(trunk: Path):
         recipe.open_run(path, step=0)
     with recipe.open_run(path) as run:
         assert run.step == 10
+
+
+def test_E1_two_branches_take_the_same_steps_and_positions_and_differ_by_the_named_shares(trunk: Path):
+    """A keeps the group, B raises it pro rata at the expense of one pool; both counts are on record."""
+    wishes = [Wish(name="A"), Wish(name="B", overrides=("stages.one.quotas.rest=43.4%",), from_pool="a")]
+    ends = []
+    for path in branch_run(f"{trunk}@1", wishes):
+        with recipe.open_run(path) as run:
+            shares = run.recipe.shares("one")
+            run.checkpoint(run.num_steps, gpu_hours=12.5)
+        ends.append((shares, read_manifest(latest_path(path))))
+    (kept, a), (raised, b) = ends
+    assert (raised["b"] / kept["b"], raised["c"] / kept["c"]) == (Fraction(434, 384),) * 2
+    assert kept["a"] - raised["a"] == Fraction(5, 100)
+    for key in ("num_steps", "positions", "gpu_hours", "count"):
+        assert a[key] == b[key]
+    spent = [sum(pool["tokens"]["spent"] for pool in end["pools"].values()) for end in (a, b)]
+    assert all(spent)
+    rows = [next(read_rows(trunk.parent / name / "ledger.jsonl")).data["parent"] for name in "AB"]
+    assert [row["controlled"] for row in rows] == [True, True]
+    assert [row["differs"] for row in rows] == [
+        [],
+        ["stages.one.quotas.a: 61.6% → 56.6%", "stages.one.quotas.rest: 38.4% → 43.4%"],
+    ]
