@@ -56,6 +56,11 @@ def find_pools(
             findings += _refused(name, error)
             covered[name] = "not there, nothing compared"
             continue
+        except OSError as error:
+            reason = error.strerror or str(error)
+            findings.append(Finding("pools", f"pools.{name}: {path}", "a pool that can be read", reason))
+            covered[name] = "not readable, nothing compared"
+            continue
         findings += _compared_with_record(course, pool)
         if pool.fingerprint == course.holdings.get(name, {}).get("fingerprint"):
             pools[name] = pool
@@ -111,13 +116,16 @@ def _compared_with_record(course: Course, pool: Pool) -> list[Finding]:
 def _below(root: Path, name: str, declared: Path) -> Path:
     """Where a pool is below a root: as the recipe has it, or, where that is not there, under its name."""
     path = root / (declared.name if declared.is_absolute() else declared)
-    return root / name if not path.exists() and (root / name).exists() else path
+    try:
+        return root / name if not path.exists() and (root / name).exists() else path
+    except OSError:
+        return path
 
 
 def _are_pairs(path: Path) -> bool:
     try:
         return not (path / CARD_NAME).is_file() and bool(find_pairs(path))
-    except RecipeError:
+    except (RecipeError, OSError):
         return False
 
 

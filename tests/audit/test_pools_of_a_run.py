@@ -36,6 +36,14 @@ def test_a_missing_pool_is_named_and_rows_that_draw_it_are_said_to_be_not_comput
     assert audit.checked.pools["maths"] == "not there, nothing compared"
 
 
+def test_a_place_that_cannot_be_read_is_a_finding_that_names_it(world):
+    too_long = world / ("x" * 300)
+    for options in ({}, {"metadata_only": True}):
+        audit, where = found(world, pools_root=too_long, **options)
+        assert [line.split(":")[1].strip() for line in where] == ["pools.web", "pools.code", "pools.maths"]
+        assert all("too long" in finding.observed for finding in audit.findings)
+
+
 def test_pools_that_were_moved_are_found_below_another_root(world):
     shutil.move(world / "pools", world / "elsewhere" / "pools")
     assert not found(world)[0].ok
