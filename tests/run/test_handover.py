@@ -344,6 +344,19 @@ def test_what_a_killed_writer_left_is_not_handed_over(root, tmp_path):
     assert audit.findings == ()
 
 
+def test_a_checkpoint_that_was_committed_late_is_handed_over_and_is_not_the_tip(root, tmp_path):
+    made = recipe_from_plain(plain_recipe(root), source="test")
+    with recipe.start_run(made, tmp_path / "run") as run:
+        early, later = run.begin_checkpoint(4), run.begin_checkpoint(8)
+        later.commit("weights/8")
+        early.commit("weights/4")
+    done = hand_over_run(tmp_path / "run", tmp_path / "p", PLAIN)
+    assert (done.step, said(done.path, "handover.yaml")["manifest"]) == (8, 1)
+    held = contents(done.path / "run")
+    assert held["manifests/latest.yaml"] == held["manifests/000001.yaml"] != held["manifests/000002.yaml"]
+    assert recipe.audit_run(done.path / "run", pools_root=root).findings == ()
+
+
 # trust
 
 
@@ -407,6 +420,14 @@ def test_nothing_is_written_over(root, tmp_path, case):
     with pytest.raises(RecipeError, match=word):
         hand_over_run(root / "runs/plain", tmp_path / "p")
     assert names(tmp_path) == before
+
+
+def test_the_runs_own_folder_is_no_place_for_it(root):
+    before = contents(root / "runs/plain")
+    for out in ("p", "sequences/p", "../plain/p"):
+        with pytest.raises(RecipeError, match="in the run's folder"):
+            hand_over_run(root / "runs/plain", root / "runs/plain" / out)
+    assert contents(root / "runs/plain") == before
 
 
 def test_an_empty_folder_is_filled(root, tmp_path):

@@ -110,6 +110,7 @@ def hand_over_run(
     """
     wanted = wanted or Wanted()
     place = Path(out)
+    _check_outside(place, Path(path))
     check_free(place, wanted.archive)
     record = record_of(RunFolder(Path(path)))
     check_space(place, _with_archive(record.num_bytes, wanted))
@@ -133,6 +134,18 @@ def hand_over_run(
         step=step,
         notes=(*record.notes, *notes, PATHS_NOTE),
     )
+
+
+def _check_outside(out: Path, run: Path) -> None:
+    """Raise RecipeError when the package would lie in the run's own folder."""
+    if out.resolve().is_relative_to(run.resolve()):
+        raise RecipeError.single(
+            f"{out}: in the run's folder",
+            "OUT",
+            given=str(out),
+            expected="a folder outside the run's: nothing but the run's record is written there",
+            fix="choose a place beside it",
+        )
 
 
 def subject_of(folder: RunFolder, manifest: int | None, pools_root: Path | None) -> Subject:
