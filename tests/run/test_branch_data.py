@@ -232,3 +232,29 @@ def test_a_branch_goes_on_with_what_its_parents_policy_remembers(one_stage: Any,
             run.checkpoint(run.num_steps)
         assert recipe.audit_run(folder, full=True).findings == ()
     assert ways[0] == ways[1]
+
+
+def test_Q02_another_mixture_from_a_checkpoint_loses_and_repeats_nothing(build: Build, tmp_path: Path):
+    """A and B of 100 windows, 1:1 for 60, then 2:1 in a branch for 60; a pool added moves neither cursor."""
+    for name in "abc":
+        documents = [np.arange(1, 5)] * 100
+        recipe.write_pool(tmp_path / name, documents, vocab_size=9)
+    stages = {"s": {"steps": 12, "context": 4, "batch": {"sequences": 10}, "weights": {"a": 1, "b": 1}}}
+    pools = {name: {"path": name} for name in "ab"}
+    wanted = build(pools_root=str(tmp_path), pools=pools, groups={}, stages=stages)
+    with recipe.start_run(wanted, tmp_path / "trunk") as run:
+        run.checkpoint(6)
+    words = ("stages.s.weights.a=2",)
+    more = (*words, "+pools.c={path: c}")
+    paths = branch_run(tmp_path / "trunk", [Wish(name="A", overrides=words), Wish(name="B", overrides=more)])
+    with recipe.open_run(tmp_path / "trunk") as run:
+        before = {name: pieces(run.stream(), 0, name, stop=6) for name in "ab"}
+        alone = {name: pieces(run.stream(), 0, name) for name in "ab"}
+    for path in paths:
+        with recipe.open_run(path) as run:
+            after = {name: pieces(run.stream(), 6, name) for name in "ab"}
+        served_now = {name: [*before[name], *after[name]] for name in "ab"}
+        assert [len(after[name]) for name in "ab"] == [40, 20]
+        assert [len(set(served_now[name])) for name in "ab"] == [70, 50]
+        assert served_now["b"] == alone["b"][:50]
+        assert served_now["a"][:60] == alone["a"]

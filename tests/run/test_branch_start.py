@@ -85,3 +85,31 @@ def test_a_start_with_another_tokenizer_than_the_pools_is_told(build: Build, tmp
         assert first_row(path)["start"]["pools_tokenizer"] == "a" * 64
     assert [line for line in told if line.startswith("start.tokenizer")] == [told[0]]
     assert "b" * 64 in told[0]
+
+
+def test_the_command_that_started_a_run_goes_on_with_it_after_an_amendment(build: Build, tmp_path: Path):
+    """A queue that starts the same command again finds the recipe in force, not a refusal."""
+    with recipe.resume_or_start(build(), tmp_path / "run") as run:
+        run.checkpoint(5)
+        run.amend(["stages.two.quotas.a=40%"], from_pool="b", reason="less a")
+    with recipe.resume_or_start(build(), tmp_path / "run") as run:
+        assert run.step == 5
+        assert str(run.recipe.shares("two")["a"]) == "2/5"
+        in_force = run.recipe
+    with recipe.resume_or_start(in_force, tmp_path / "run") as run:
+        assert run.step == 5
+    with pytest.raises(RecipeError, match="another recipe"):
+        recipe.resume_or_start(build(seed=9), tmp_path / "run")
+
+
+def test_a_branch_goes_on_with_its_own_recipe_and_not_with_its_parents(build: Build, tmp_path: Path):
+    with recipe.start_run(build(), tmp_path / "run") as run:
+        run.checkpoint(5)
+    (path,) = branch_run(
+        tmp_path / "run", Wish(name="A", overrides=("stages.two.quotas.a=40%",), from_pool="b")
+    )
+    with recipe.open_run(path) as branch:
+        own = branch.recipe
+    recipe.resume_or_start(own, path).close()
+    with pytest.raises(RecipeError, match="another recipe"):
+        recipe.resume_or_start(build(), path)
