@@ -67,9 +67,19 @@ class _Lying:
 class Search:
     """Where the wanted documents of some pools are read in one stream."""
 
-    def __init__(self, ground: Ground, wanted: Mapping[int, Iterable[int]]) -> None:
-        """``wanted``: numbers of documents, by the pool's index in the recipe."""
+    def __init__(
+        self, ground: Ground, wanted: Mapping[int, Iterable[int]], at_once: int = SNAPSHOT_SEQUENCES
+    ) -> None:
+        """Look for documents.
+
+        Args:
+            ground: what the stream's walks stand on.
+            wanted: numbers of documents, by the pool's index in the recipe.
+            at_once: sequences between two marks that are walked without looking for a mark between:
+                to begin a walk costs about as much as walking so many.
+        """
         self._ground = ground
+        self._at_once = at_once
         self._wanted = {pool: np.unique(np.fromiter(of, np.int64)) for pool, of in wanted.items() if of}
         self._lying: dict[tuple[int, int, tuple[int, int] | None], _Lying] = {}
 
@@ -86,7 +96,8 @@ class Search:
             low, high = waiting.pop()
             if not self._may_hold(low.snapshot, high.snapshot):
                 continue
-            middle = between(low, high)
+            is_near = high.snapshot.sequences - low.snapshot.sequences <= self._at_once
+            middle = None if is_near else between(low, high)
             if middle is None:
                 yield Stretch(low.snapshot, high.snapshot.step)
             else:

@@ -45,7 +45,7 @@ def traced(
     stream: Stream, wanted: dict[int, list[int]], steps: set[int], base: Snapshot | None = None
 ) -> list[Piece]:
     """What a search finds in the steps up to the last mark."""
-    marks, search = Marks(stream, steps, base), Search(stream.ground, wanted)
+    marks, search = Marks(stream, steps, base), Search(stream.ground, wanted, at_once=0)
     found: list[Piece] = []
     epochs: set[tuple[int, int, int, int]] = set()
     for stretch in merged(search.stretches(marks.all[0], marks.all[-1], marks.between)):
@@ -153,11 +153,19 @@ def test_only_the_stretches_that_hold_a_document_are_walked(long: World):
     stream = long.stream()
     marks = Marks(stream, set(range(1, 76)))
     for document in range(40):
-        search = Search(stream.ground, {1: [document]})
+        search = Search(stream.ground, {1: [document]}, at_once=0)
         walked = list(search.stretches(marks.all[0], marks.all[-1], marks.between))
         steps = {piece[0] for piece in held(stream, 75) if piece[3:5] == (1, document)}
         assert {stretch.start.step for stretch in walked} == steps
         assert all(stretch.stop_step == stretch.start.step + 1 for stretch in walked)
+
+
+def test_marks_that_are_near_are_walked_at_once(long: World):
+    stream = long.stream()
+    marks = Marks(stream, set(range(1, 76)))
+    search = Search(stream.ground, {1: list(range(40))}, at_once=6)
+    walked = list(search.stretches(marks.all[0], marks.all[-1], marks.between))
+    assert max(stretch.stop_step - stretch.start.step for stretch in walked) in (5, 6)
 
 
 def test_a_document_of_a_pool_without_a_share_costs_no_walk(tmp_path: Path):
