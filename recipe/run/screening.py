@@ -15,7 +15,7 @@ from typing import Any
 
 from recipe.config import Recipe, fingerprint
 from recipe.errors import Problem, RecipeError
-from recipe.maths.shares import weight_text
+from recipe.maths.shares import parse_weight, weight_text
 from recipe.mixing.opening import close_pools, settle_with
 from recipe.mixing.outlook import Outlook, YieldCache, outlook
 from recipe.mixing.plan import make_plan
@@ -183,6 +183,20 @@ def read_screen(path: Path) -> Plain:
             expected=f"format {FORMAT}",
             fix="read it with the version that wrote it",
         )
+    try:
+        for mixture in record["mixtures"]:
+            check_name(str(mixture["name"]), f"{file}: mixtures")
+            drawn = sum(parse_weight(share) for share in mixture["shares"].values())
+            if drawn != 1:
+                raise ValueError(f"shares of {mixture['name']} that sum to {drawn}")
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise RecipeError.single(
+            f"{path}: no screen",
+            f"{file}: mixtures",
+            given=str(error),
+            expected="names and shares as they were written",
+            fix="take the file from a copy",
+        ) from error
     return record
 
 

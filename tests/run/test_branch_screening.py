@@ -18,6 +18,7 @@ from recipe.config.stage import Stage
 from recipe.run.attach import attach_metrics
 from recipe.run.branch import create_branches
 from recipe.run.ledger import read_rows
+from recipe.run.manifest import sealed
 from recipe.run.mixtures import Draws, Grid, Mixture, Table, mixtures, with_mixture
 from recipe.run.origin import find_origin
 from recipe.run.ranking import plan_confirmation, rank_screen
@@ -267,6 +268,21 @@ def test_a_damaged_screen_is_told(proxy: Recipe, tmp_path: Path):
         read_screen(out)
     with pytest.raises(RecipeError, match="no screen"):
         read_screen(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"name": "../x"}, {"shares": {"a": "1/2"}}, {"shares": ["a"]}, {"shares": {"a": "no"}}]
+)
+def test_a_screen_that_was_written_by_somebody_else_leads_nowhere(
+    proxy: Recipe, tmp_path: Path, changed: dict[str, Any]
+):
+    out = tmp_path / "screen"
+    create_screen(plan_screen(proxy, Ask(how=DRAWS), out))
+    record = {key: value for key, value in read_screen(out).items() if key != "hash"}
+    record["mixtures"][0] |= changed
+    (out / "screen.yaml").write_bytes(sealed(record))
+    with pytest.raises(RecipeError):
+        rank_screen(out, "validation.loss")
 
 
 def test_a_mixture_of_thirds_is_stated_in_weights(proxy: Recipe):
