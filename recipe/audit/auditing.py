@@ -183,9 +183,10 @@ def _followed(folder: Path, course: Course, wanted: _Wanted) -> Audit:
     of_files, files = check_files(folder, course, full=depth.full)
     found = _pools(folder, course, wanted)
     try:
-        segments = _possible(asked, found)
+        bench = Bench(course.text, found.pools)
+        segments = [segment for segment in asked if bench.can(segment)]
         picked = chosen(segments, depth)
-        outcome = _recomputed(course, found, picked, wanted)
+        outcome = _recomputed(bench, picked, wanted)
         reading = readings_of(folder, course, found.pools)
     finally:
         for pool in found.pools.values():
@@ -244,19 +245,8 @@ def _parsed(course: Course, depth: Depth) -> set[int]:
     return {numbers[-1], *random.Random(f"manifests {depth.seed}").sample(numbers[:-1], MOST_MANIFESTS - 1)}
 
 
-def _possible(segments: Sequence[Segment], found: Found) -> list[Segment]:
-    """Segments whose pools are there, as they were when the rows were written."""
-    marks = {name: pool.fingerprint for name, pool in found.pools.items()}
-    return [
-        segment
-        for segment in segments
-        if all(marks.get(name) == segment.holdings.get(name, {}).get("fingerprint") for name in segment.drawn)
-    ]
-
-
-def _recomputed(course: Course, found: Found, segments: Sequence[Segment], wanted: _Wanted) -> Outcome:
+def _recomputed(bench: Bench, segments: Sequence[Segment], wanted: _Wanted) -> Outcome:
     """All chosen segments computed again; threads, since the work is done outside the interpreter lock."""
-    bench = Bench(course.text, found.pools)
     total, positions = Outcome(), sum(segment.positions for segment in segments)
     work = slices(segments, wanted.depth.workers)
     with ThreadPoolExecutor(wanted.depth.workers) as threads:

@@ -28,6 +28,7 @@ COPY = "parent.yaml"
 _NEW_SEED = ("seed", "tokenizer", "start")
 """What a branch may have otherwise though an amendment may not."""
 _OF_FRESH = ("block_units", "eos", "bos")
+_DATA = ("continue", "fresh")
 _SHARES = ("quotas", "weights", "quotas_tokens")
 
 
@@ -223,7 +224,8 @@ def _told(
 ) -> Plain:
     """What the row must say of the parent, and of what differs from it."""
     (said, wish), value = asked, parent.value
-    differs = differences(parent.called.recipe, intent.recipe)
+    recipes = parent.called.recipe, intent.recipe
+    differs = differences(*recipes)
     names = {new: old for old, new in wish.renamed.items()}
     before = {name: parent.terms.holdings.get(names.get(name, name), {}) for name in parent.called.names}
     stated = [str(line) for line in said.get("against") or []]
@@ -232,7 +234,7 @@ def _told(
         for what in unfixed((parent.called, before), (intent, holdings), parent.state.step)
         if not any(line.startswith(what) for line in stated)
     ]
-    nameless = (f"not named: {line}" for line in unnamed(differs, list(said.get("named") or [])))
+    nameless = (f"not named: {line}" for line in unnamed(differs, list(said.get("named") or []), *recipes))
     unsaid += [line for line in nameless if line not in stated]
     expected = {
         **said,
@@ -243,6 +245,8 @@ def _told(
         "differs": differs,
         "controlled": not stated and not unsaid,
     }
+    if said.get("data") not in _DATA:
+        expected["data"] = f"one of {', '.join(_DATA)}"
     return {**expected, "against": [*stated, *unsaid]} if unsaid else expected
 
 

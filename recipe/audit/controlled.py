@@ -16,8 +16,6 @@ from recipe.maths.shares import percent_text
 
 _FORMS = ("quotas", "weights", "quotas_tokens")
 _HARMLESS = ("name", "pools_root", "sink")
-_NO_SHARE = ("(nothing) → 0%", "(nothing) → 0")
-"""How a line ends on a pool that is added and has no share: it changes nothing."""
 Side = tuple[Intent, Mapping[str, Plain]]
 """A recipe, and the pools by name."""
 
@@ -89,7 +87,7 @@ def _sizes(intent: Intent, steps: tuple[int, int], what: str) -> list[tuple[int,
     return sizes
 
 
-def unnamed(differs: list[str], named: list[str]) -> list[str]:
+def unnamed(differs: list[str], named: list[str], old: Recipe, new: Recipe) -> list[str]:
     """Lines of what differs that nothing named can be about: another part of the recipe, another stage."""
     tops = {_top(key) for key in named}
     found = []
@@ -97,10 +95,18 @@ def unnamed(differs: list[str], named: list[str]) -> list[str]:
         key = line.partition(":")[0]
         is_fixed = key.partition(".")[0] in ("trainer", "tokenizer", *_HARMLESS)
         is_place = key.startswith(("pools.", "stages.")) and key.endswith((".path", ".stock", ".chunk"))
-        is_nothing = key.split(".")[2:3] in [[form] for form in _FORMS] and line.endswith(_NO_SHARE)
-        if not is_fixed and not is_place and not is_nothing and _top(key) not in tops:
+        if not (is_fixed or is_place or _top(key) in tops or _is_nothing(key, old, new)):
             found.append(line)
     return found
+
+
+def _is_nothing(key: str, *recipes: Recipe) -> bool:
+    """Whether a key is a share of zero in all of some recipes, written or not."""
+    top, stage, form, pool = (key.split(".", 3) + [""] * 4)[:4]
+    if top != "stages" or form not in _FORMS or not all(stage in recipe.stages for recipe in recipes):
+        return False
+    is_pool = any(pool in recipe.pools for recipe in recipes)
+    return is_pool and not any(recipe.shares(stage).get(pool) for recipe in recipes)
 
 
 def _top(key: str) -> tuple[str, ...]:

@@ -128,17 +128,21 @@ def _wished(course: Following, entry: Entry, row: Plain) -> None:
     """Who wanted an amendment, and why."""
     if row.get("by") not in _WISHED_BY:
         course.say(entry, "shape", "by", f"one of {', '.join(_WISHED_BY)}", row.get("by"))
-    policy = row.get("policy")
+    policy, asked = row.get("policy"), course.intent.recipe.policy
     is_policy = isinstance(policy, dict) and {*policy} == {"target", "memory"}
     if is_policy is not (row.get("by") == "policy") or not (is_policy or policy is None):
         expected = "target and memory of the policy that wanted it, and nothing for anybody else"
         course.say(entry, "shape", "policy", expected, shown(policy))
+    elif isinstance(policy, dict) and (asked is None or policy["target"] != asked.target):
+        target = "none: the recipe has no policy" if asked is None else asked.target
+        course.say(entry, "recipe", "policy.target", target, policy["target"])
     for key in ("reason", "approved_by"):
         if not isinstance(row.get(key), str | None):
             course.say(entry, "shape", key, "a text", shown(row.get(key)))
     evidence = row.get("evidence")
-    if evidence is not None and not isinstance(evidence, str):
-        course.say(entry, "shape", "evidence", "a hash", shown(evidence))
+    if (row.get("by") == "adoption") is not isinstance(evidence, str):
+        expected = "the hash of what an adoption rests on, and nothing for anything else"
+        course.say(entry, "shape", "evidence", expected, shown(evidence))
     rests_on(course, entry, evidence)
 
 
