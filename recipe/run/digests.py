@@ -20,11 +20,12 @@ from numpy.typing import ArrayLike
 
 from recipe.mixing.dealing import dealt_rows
 from recipe.run.canonical import canonical
-from recipe.sequences.digest import row_digests, step_digest, words_of
+from recipe.sequences.digest import WORDS, row_digests, step_digest, words_of
 
 FOLDER = "digests"
 FORMAT = 1
 _NAME = re.compile(r"rank-(\d{5,})\.jsonl")
+_DIGITS = 16 * WORDS
 
 
 class BatchDigests:
@@ -142,19 +143,41 @@ def read_digests(folder: Path) -> Kept:
     All ranks of a step must have been dealt alike: where the number of ranks changed and a step was
     served again, what the old ranks left behind does not count.
     """
-    last: dict[int, dict[int, dict[str, Any]]] = {}
+    dealt: dict[int, dict[int, _Dealt]] = {}
     unreadable = 0
     for path in sorted(folder.glob("rank-*.jsonl")):
         if not (match := _NAME.fullmatch(path.name)):
             continue
+        last: dict[int, tuple[int, int, str]] = {}
         for line in _lines(path, int(match[1])):
             if line is None:
                 unreadable += 1
             else:
-                last.setdefault(line["step"], {})[line["rank"]] = line
-    found = [_joined(step, ranks) for step, ranks in sorted(last.items())]
-    steps = tuple(handed for handed in found if handed is not None)
-    return Kept(steps, len(found) - len(steps), unreadable)
+                last[line["step"]] = (line["of"], line["rows"], line["digest"])
+        for step, (size, rows, digest) in last.items():
+            dealt.setdefault(step, {}).setdefault(size, _Dealt()).add(rows, digest)
+    whole = [
+        Handed(step, of.rows, f"{of.digest:0{_DIGITS}x}")
+        for step, sizes in sorted(dealt.items())
+        for size, of in sizes.items()
+        if of.ranks == size
+    ]
+    return Kept(tuple(whole), len(dealt) - len(whole), unreadable)
+
+
+@dataclass(slots=True)
+class _Dealt:
+    """The ranks of a step that were dealt alike, joined so far."""
+
+    ranks: int = 0
+    rows: int = 0
+    digest: int = 0
+
+    def add(self, rows: int, digest: str) -> None:
+        """One more rank."""
+        self.ranks += 1
+        self.rows += rows
+        self.digest ^= int(digest, 16)
 
 
 def _lines(path: Path, rank: int) -> Iterator[dict[str, Any] | None]:
@@ -171,14 +194,3 @@ def _lines(path: Path, rank: int) -> Iterator[dict[str, Any] | None]:
         except (ValueError, TypeError, LookupError, RecursionError):
             good = False
         yield line if good else None
-
-
-def _joined(step: int, ranks: Mapping[int, Mapping[str, Any]]) -> Handed | None:
-    """All ranks of a step as one; None where one of them is missing."""
-    sizes = {line["of"] for line in ranks.values()}
-    for size in sorted(sizes):
-        dealt = [ranks[rank] for rank in range(size) if rank in ranks and ranks[rank]["of"] == size]
-        if len(dealt) == size:
-            digest = step_digest([words_of(line["digest"]) for line in dealt])
-            return Handed(step, sum(line["rows"] for line in dealt), digest)
-    return None
