@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 
 from recipe.pools import Pool
@@ -56,12 +55,12 @@ def nearest_id(pool: Pool, ways: Sequence[Id]) -> Id | None:
 
 
 def _nearest_number(table: Path, wanted: int) -> int | None:
+    inside = min(max(wanted, -(1 << 63)), (1 << 63) - 1)
     near: list[int] = []
     for _, group in islice(id_groups(table), _GROUPS):
         numbers = group["id_int"].drop_null().to_numpy()
-        if len(numbers):
-            apart = np.abs(numbers.astype(np.float64) - wanted)
-            near.append(int(numbers[apart.argmin()]))
+        sides = (numbers[numbers <= inside], max), (numbers[numbers >= inside], min)
+        near += [int(nearest(side)) for side, nearest in sides if len(side)]
     return min(near, key=lambda one: abs(one - wanted), default=None)
 
 
