@@ -67,8 +67,8 @@ def _add_recorded(parser: argparse.ArgumentParser) -> None:
         "--open-final",
         action="store_true",
         help="show the sets final/NAME, which are sealed until a decision is on record; that they were "
-        "opened is put on record first, in every run that has them (the seal binds this program: whoever reads "
-        "a run's files can read the numbers)",
+        "opened is put on record first, in every run that has them (the seal binds this program: whoever "
+        "reads a run's files can read the numbers)",
     )
     parser.add_argument("--by", metavar="NAME", help="who opens the final sets")
     parser.add_argument("--reason", metavar="TEXT", help="of the decision, or of the opening")
