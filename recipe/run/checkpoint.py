@@ -387,7 +387,7 @@ class Writer:
         marks = turning.stream.closings(start.snapshot, at.step) if turning.stream is not None else []
         rows = accounts.chunk_rows(start, marks, before.version)
         if marks:
-            start = Closing(marks[-1], accounts.place(start)[0], rows[-1]["grid"][1])
+            start = Closing(marks[-1], marks[-1].stage, rows[-1]["grid"][1])
         if at.step > start.snapshot.step:
             stage, _, planned_from = accounts.place(start)
             length = accounts.curriculum.stages[stage].length
