@@ -21,6 +21,11 @@ def amendment_lines(plain: Plain) -> Iterator[str]:
     """What changes, line by line, and what is to be known about it."""
     for change in plain["changes"]:
         yield f"  {change}"
+    rest = plain["rest"]
+    if rest is not None:
+        hours = "" if rest["seconds"] is None else f", {rest['seconds'] / 3600:,.1f} hours by the clock"
+        first, last = rest["measured"]["steps"]
+        yield f"the rest takes {rest['gpu_hours']:,.1f} GPU-hours{hours}, as steps {first:,} to {last:,} did"
     for warning in plain["after"]["warnings"]:
         yield f"warning: {warning}"
     yield from discard_lines(plain)

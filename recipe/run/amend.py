@@ -17,6 +17,7 @@ from recipe.mixing.opening import close_pools
 from recipe.run.amending import Amendment, Approval, Growth, open_for, turned, words_at, worked_out
 from recipe.run.folder import RunFolder
 from recipe.run.opening import find_place, handle
+from recipe.run.throughput import rest_of_run
 from recipe.run.totals import Goal, solved
 
 __all__ = ["Amendment", "Approval", "Goal", "amend_run"]
@@ -69,6 +70,9 @@ def amend_run(  # noqa: PLR0913 - the options of the verb
     change = open_for(place, new, opens, None if pools_root is None else Path(pools_root))
     try:
         amendment, base = worked_out(folder, place, change)
+        ahead = amendment.after.end_positions - amendment.after.positions
+        rest = rest_of_run(path, ahead)
+        amendment = replace(amendment, rest=None if rest is None else rest.to_plain())
         if not confirm(amendment):
             return amendment
         subject, turning = turned(folder, place, change, base, said)

@@ -77,6 +77,8 @@ class Amendment:
     after: Outlook
     discards: int
     """Steps on record after ``step``, which going on from there discards."""
+    rest: Plain | None = None
+    """GPU-hours and seconds of the rest at the rate measured last, where checkpoints state GPU-hours."""
     manifest: int | None = None
     """Number of the manifest that put it on record."""
 
@@ -90,6 +92,7 @@ class Amendment:
             "discards": self.discards,
             "before": self.before.to_plain(),
             "after": self.after.to_plain(),
+            "rest": self.rest,
             "manifest": self.manifest,
         }
 

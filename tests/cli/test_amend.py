@@ -61,6 +61,23 @@ def test_amend_answers_in_json(run: str, capsys: pytest.CaptureFixture[str]):
     assert answer["after"]["end_positions"] > answer["before"]["end_positions"]
 
 
+def test_E6_amend_shows_what_the_rest_takes_at_the_measured_rate(
+    tmp_path: Path,
+    build: Build,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+):
+    with recipe.start_run(build(), tmp_path / "run") as opened:
+        opened.checkpoint(4, gpu_hours=10)
+        opened.checkpoint(12, gpu_hours=30)
+    words = ["amend", str(tmp_path / "run"), "stages.two.tokens=1920", "--yes", *WHY]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "the rest takes 65.0 GPU-hours" in out, (
+        "3 steps of 48 positions, 20 of 96: 2064 at 384 in 20 hours"
+    )
+    assert "as steps 4 to 12 did" in out
+
+
 def test_amend_by_totals(run: str, capsys: pytest.CaptureFixture[str]):
     words = ["amend", run, "stages.one.quotas.rest=41%", "--from", "a", "--total", "--yes", "--json", *WHY]
     assert main(words) == 0
