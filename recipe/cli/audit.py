@@ -161,6 +161,8 @@ def _verdict(findings: int, checked: Coverage) -> str:
     open_pools = [name for name, how in checked.pools.items() if _is_open(how)]
     left = [f"{checked.unavailable:,} rows without their pools"] if checked.unavailable else []
     left += [f"{checked.outside:,} rows that were not asked for"] if checked.outside else []
+    sampled = checked.replayable - len(checked.replayed) if checked.sample_seed is not None else 0
+    left += [f"{sampled:,} rows outside the sample"] if sampled else []
     left = [*([f"the contents of {', '.join(open_pools)}"] if open_pools else []), *left]
     if left:
         return f"nothing is wrong in what was covered; not covered: {'; '.join(left)}"

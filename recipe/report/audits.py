@@ -12,7 +12,7 @@ from recipe.report.tables import table
 
 KINDS = ("body", "overlap", "special", "padding", "labels")
 MOST_VALUES = 8
-"""Values of a tag that a table shows one by one; all are in the JSON answer."""
+"""Values of a tag that a table shows one by one."""
 MOST_TIMES = 6
 """Numbers of readings that a line shows one by one."""
 
@@ -104,31 +104,23 @@ def _lost(reading: Mapping[str, Any]) -> Iterator[Group]:
     yield table("tokens not served, and served but discarded", ("pool", *reasons, "by rewinds"), rows)
 
 
-def _first(values: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]]:
-    """The values of a tag with most tokens, the others added up."""
-    if len(values) <= MOST_VALUES:
-        return values
-    kept = dict(list(values.items())[: MOST_VALUES - 1])
-    rest = [of for value, of in values.items() if value not in kept]
-    return {**kept, "(others)": {kind: sum(of[kind] for of in rest) for kind in rest[0]}}
-
-
 def _by_tags(reading: Mapping[str, Any]) -> Iterator[Group]:
-    rows = [
-        (
-            f"{pool}: {tag} = {value}",
-            f"{of['documents']:,}",
-            f"{of['distinct']:,}",
-            f"{of['tokens']:,}",
-            ratio(of["covered"], of["tokens"]),
-        )
-        for pool, known in reading.items()
-        for tag, values in known["tags"].items()
-        for value, of in _first(values).items()
-    ]
+    """A row for each value of a tag; a tag that has many is added up, all values are in the JSON answer."""
+    rows = []
+    for pool, known in reading.items():
+        for tag, values in known["tags"].items():
+            few = len(values) <= MOST_VALUES
+            sums = {kind: sum(of[kind] for of in values.values()) for kind in next(iter(values.values()))}
+            shown = values if few else {"any": sums}
+            rows += [_tag_row(f"{pool}: {tag} = {value}", of) for value, of in shown.items()]
     if rows:
         columns = ("pool: tag", "documents", "of them read", "tokens", "covered")
         yield table("how they were read by tag", columns, rows)
+
+
+def _tag_row(name: str, of: Mapping[str, int]) -> tuple[str, ...]:
+    counts = (f"{of[kind]:,}" for kind in ("documents", "distinct", "tokens"))
+    return name, *counts, ratio(of["covered"], of["tokens"])
 
 
 def finding_lines(plain: Mapping[str, Any]) -> Iterator[str]:
