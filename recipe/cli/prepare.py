@@ -22,6 +22,7 @@ Examples:
   recipe prepare pools/web texts/web.jsonl.zst texts/more/
   recipe prepare pools/code src/ --include '*.py' --group-depth 1 --tokenizer tokenizers/ours
   recipe prepare pools/zh zh.jsonl.gz --text-key content --id-key doc_id --on-bad skip
+  recipe prepare pools/web-2 texts/new.jsonl.zst --extends pools/web
 
 Interrupted, the same command goes on where it stopped. A pool made from the same is left as it is.
 """
@@ -49,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one a core)")
     parser.add_argument("--part-tokens", type=_positive, metavar="N", help="stored tokens of a file at most")
     parser.add_argument("--overwrite", action="store_true", help="replace a pool made from something else")
+    parser.add_argument(
+        "--extends", type=Path, metavar="POOL", help="append to this pool's documents; its files are linked"
+    )
     add_json(parser)
 
 
@@ -97,6 +101,7 @@ def execute(args: argparse.Namespace) -> int:
         workers=args.workers,
         part_tokens=args.part_tokens,
         overwrite=args.overwrite,
+        extends=args.extends,
         read=ReadOptions(
             format=args.format,
             text_key=args.text_key,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal
 
 from recipe.pools.card import content_hash
+from recipe.pools.pool import Pool
 from recipe.text.records import CLEANING_VERSION
 from recipe.text.shuffle import SHUFFLE_VERSION
 from recipe.text.sources import ReadOptions
@@ -26,6 +28,8 @@ class PrepareOptions:
     """Stored tokens of a part at most; None: the default of pools."""
     overwrite: bool = False
     """Replace a pool that was made from something else."""
+    extends: Path | None = None
+    """A pool whose documents come first: the new ones are appended to it, in a folder of their own."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
@@ -60,10 +64,10 @@ def tell_nobody(progress: Progress) -> None:
     """For callers that do not watch."""
 
 
-def settings_of(tokenizer: Tokenizer, options: PrepareOptions) -> dict[str, Any]:
+def settings_of(tokenizer: Tokenizer, options: PrepareOptions, extends: Pool | None) -> dict[str, Any]:
     """Everything but the inputs that decides the pool's bytes, as plain values.
 
-    Workers, the place of the pool and the place of the tokenizer's file are not among them.
+    Workers, the place of the pool, of one that it extends and of the tokenizer's file are not among them.
     """
     read = {item.name: getattr(options.read, item.name) for item in fields(options.read)}
     return {
@@ -72,6 +76,7 @@ def settings_of(tokenizer: Tokenizer, options: PrepareOptions) -> dict[str, Any]
         "shuffle_version": SHUFFLE_VERSION,
         "seed": options.seed,
         "part_tokens": options.part_tokens,
+        **({} if extends is None else {"extends": extends.fingerprint}),
         "read": {key: list(value) if isinstance(value, tuple) else value for key, value in read.items()},
     }
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from recipe.errors import Problem, RecipeError
+from recipe.pools.adopting import check_extends
 from recipe.pools.card import CARD_NAME
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
-from recipe.pools.settings import token_dtype
+from recipe.pools.settings import PoolSettings, token_dtype
 from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
 from recipe.text.documents import Tally
@@ -121,7 +122,12 @@ class _Preparation:
         self, source: Input, out: Path, tokenizer: Tokenizer, options: PrepareOptions, tell: Tell
     ) -> None:
         self.source, self.out, self.tokenizer, self.options, self.tell = source, out, tokenizer, options, tell
-        self.settings = settings_of(tokenizer, options)
+        self.extends = None if options.extends is None else open_pool(options.extends, out.name)
+        self.settings = settings_of(tokenizer, options, self.extends)
+        if self.extends is not None:
+            made_by = {"tokenizer": self.settings["tokenizer"], "tokenizer_name": tokenizer.name}
+            marks = {"vocab_size": tokenizer.vocab_size, "eos": tokenizer.eos}
+            check_extends(self.extends, PoolSettings(**marks, **made_by), out)  # type: ignore[arg-type]
         self.spill = out.with_name(f".{out.name}.prepare")
 
     def run(self) -> Pool:
@@ -230,10 +236,11 @@ class _Preparation:
             tokenizer=self.settings["tokenizer"],
             tokenizer_name=self.tokenizer.name,
             part_tokens=self.options.part_tokens,
-            shuffled=True,
+            shuffled=self.extends is None,
             seed=self.options.seed,
             source=source,
             resume=True,
+            extends=self.extends,
         ) as writer:
             self._write(writer, read, tally.kept)
             folder = unfinished_folder(path)
@@ -241,17 +248,18 @@ class _Preparation:
             if refused:
                 lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in refused)
                 write_durably(folder / QUARANTINE_NAME, lines.encode())
-            pool = writer.close(dropped=_dropped(tally))
+            pool = writer.close(dropped=_dropped(tally, self.extends))
         return pool if path == self.out else self._replace(pool, path)
 
     def _write(self, writer: PoolWriter, read: _Read, total: int) -> None:
         dtype = token_dtype(self.tokenizer.vocab_size)
-        for entry in merged(self.spill, read.tasks, dtype, writer.num_documents):
+        before = 0 if self.extends is None else self.extends.num_documents
+        for entry in merged(self.spill, read.tasks, dtype, writer.num_documents - before):
             id, group, tags, source = entry.row
             writer.add(entry.tokens, id=id, group=group, tags=tags, source=source)
             if writer.num_documents % _TELL_DOCUMENTS == 0:
-                self.tell(Progress(phase="write", done=writer.num_documents, total=total))
-        self.tell(Progress(phase="write", done=writer.num_documents, total=total))
+                self.tell(Progress(phase="write", done=writer.num_documents - before, total=total))
+        self.tell(Progress(phase="write", done=writer.num_documents - before, total=total))
 
     def _replace(self, pool: Pool, path: Path) -> Pool:
         """Put the new pool in the place of the old one."""
@@ -302,10 +310,12 @@ def _is_used(path: Path) -> bool:
     return path.exists() and not (path.is_dir() and not any(path.iterdir()))
 
 
-def _dropped(tally: Tally) -> dict[str, int]:
-    """Records left out, by reason."""
+def _dropped(tally: Tally, extends: Pool | None) -> dict[str, int]:
+    """Records left out, by reason, of the pool that is extended too."""
     empty = {"empty": tally.empty} if tally.empty else {}
-    return {**empty, **dict(sorted(tally.quarantined.items()))}
+    dropped = {**empty, **dict(sorted(tally.quarantined.items()))}
+    before = {} if extends is None else extends.card.dropped
+    return {reason: before.get(reason, 0) + dropped.get(reason, 0) for reason in {**before, **dropped}}
 
 
 def _without_times(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:

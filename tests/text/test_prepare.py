@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from recipe.errors import RecipeError
-from recipe.pools.opening import open_pool
+from recipe.pools import grown_from, open_pool, write_pool
 from recipe.text.documents import Document
 from recipe.text.inputs import MadeInput
 from recipe.text.preparation import PrepareOptions
@@ -435,3 +435,30 @@ def test_T04_a_line_of_20_mib_takes_a_few_times_its_size_through_both_passes(tmp
     assert int(done.stdout) < 5 * len(line)
     with open_pool(tmp_path / "long", "long") as pool:
         assert sorted(np.diff(pool.offsets).tolist()) == [4, 6, (20 << 20) + 1]
+
+
+def test_a_prepared_pool_is_extended_by_what_is_new(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [*records(30), {"id": "none", "text": ""}])
+    write_jsonl(tmp_path / "b.jsonl", [{"id": f"new {i}", "text": "y" * (i + 1)} for i in range(20)])
+    old = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "old", BYTES, PrepareOptions(part_tokens=200))
+    more = PrepareOptions(part_tokens=100, extends=tmp_path / "old")
+    new = prepare_pool([tmp_path / "b.jsonl"], tmp_path / "new", BYTES, more)
+    assert listing(new)[:30] == listing(old)
+    assert sorted(listing(new)[30:]) == sorted((f"new {i}", "y" * (i + 1)) for i in range(20))
+    assert grown_from(old, new) == grown_from(old.fingerprint, new)
+    assert (new.card.shuffled, new.card.dropped) == (False, {"empty": 1})
+    assert new.verify(full=True) == []
+    told = []
+    again = prepare_pool([tmp_path / "b.jsonl"], tmp_path / "new", BYTES, more, progress=told.append)
+    assert again.fingerprint == new.fingerprint
+    assert "up to date" in told[0].text
+
+
+def test_what_another_tokenizer_makes_is_not_appended_and_nothing_is_read_for_it(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", records(5))
+    write_pool(tmp_path / "old", [[1, 2]], vocab_size=257, eos=256)
+    with pytest.raises(RecipeError, match="tokenizer"):
+        prepare_pool(
+            [tmp_path / "a.jsonl"], tmp_path / "new", BYTES, PrepareOptions(extends=tmp_path / "old")
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "old"]
