@@ -102,7 +102,7 @@ def behind_problems(old: Recipe, new: Recipe, at: Snapshot) -> list[Problem]:
     finished = at.step == _layout(old, at.stage).stop_step
     for index, name in enumerate(names):
         found += _of_stage(old, new, name, finished or index < at.stage)
-    if not found:
+    if not any(problem.where.startswith("stages.") for problem in found):
         found += _of_steps(old, new, at, names[-1])
     return found
 
