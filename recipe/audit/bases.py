@@ -111,9 +111,7 @@ def behind(old: Intent, new: Intent, at: State) -> list[Difference]:
     stages = list(old.recipe.stages)[: at.stage + 1]
     if (ahead := list(new.recipe.stages)[: len(stages)]) != stages:
         return [*found, ("stages", stages, ahead)]
-    if not found:
-        found += _of_stages(old, new, at)
-    return found
+    return found + list(_of_stages(old, new, at))
 
 
 def _of_the_run(old: Intent, new: Intent) -> Iterator[Difference]:
@@ -133,7 +131,7 @@ def _of_stages(old: Intent, new: Intent, at: State) -> Iterator[Difference]:
         where = f"stages.{was.name}"
         if index > at.stage:
             return
-        for name in old.names:
+        for name in (name for name in old.names if name in new.names):
             one, other = (intent.recipe.rule(was.name, name) for intent in (old, new))
             yield from _unlike(f"{where}: rule of {name}", one, other)
         yield from _unlike(f"{where}.chunk", was.chunk, becomes.chunk)

@@ -14,6 +14,7 @@ from recipe.audit.segments import Segment, Stop
 from recipe.audit.state import Malformed, State
 from recipe.audit.terms import Terms
 from recipe.audit.withdrawals import TakenDown
+from recipe.config.model import PoolConfig
 
 COMMON = ("format", "row", "time", "previous", "hash")
 """Fields of every row; the chain is checked over them."""
@@ -83,6 +84,16 @@ class Following:
     def holdings(self) -> Mapping[str, Plain]:
         """The pools as rows state them."""
         return self.terms.holdings
+
+    @property
+    def declared(self) -> dict[str, PoolConfig]:
+        """All pools that a recipe on record has: those in force, and those of rows that were discarded."""
+        intents = [*(segment.terms.intent for segment in self.segments), self.intent]
+        return {name: pool for intent in intents for name, pool in intent.recipe.pools.items()}
+
+    def held(self, name: str) -> Plain:
+        """What the record says of a pool: in force, or else when it was last."""
+        return self.holdings.get(name) or self.stated.get(name, ("", {}))[1]
 
     def say(self, entry: Entry, check: str, field: str, expected: object, observed: object) -> None:
         """Something is found at a row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from recipe.audit.account import Plain
 from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.record import read_sealed
-from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.pools import Pool, open_pool
 from recipe.pools.blocks import file_hash
@@ -41,28 +40,18 @@ def find_pools(
     folder: Path, course: Course, pools_root: Path | None, *, metadata_only: bool = False
 ) -> Found:
     """Open the pools, or only their metadata, where the run's record says they are, or below another root."""
-    recipe, pools = course.intent.recipe, dict[str, Pool]()
+    pools, covered = dict[str, Pool](), dict[str, str]()
     findings: list[Finding] = []
-    covered: dict[str, str] = {}
     for name, path in _paths(folder, course, pools_root).items():
-        config = recipe.pools[name]
         if metadata_only and _are_pairs(path):
             covered[name] = "imported Megatron pairs: not covered (metadata only)"
             continue
-        opened = open_metadata if metadata_only else open_pool
-        try:
-            pool = opened(path, name, eos=config.eos, bos=config.bos)
-        except RecipeError as error:
-            findings += _refused(name, error)
-            covered[name] = "not there, nothing compared"
-            continue
-        except OSError as error:
-            reason = error.strerror or str(error)
-            findings.append(Finding("pools", f"pools.{name}: {path}", "a pool that can be read", reason))
-            covered[name] = "not readable, nothing compared"
-            continue
-        findings += _compared_with_record(course, pool)
-        if pool.fingerprint == course.holdings.get(name, {}).get("fingerprint"):
+        pool, found = _opened(course, name, path, open_metadata if metadata_only else open_pool)
+        if name in course.holdings:
+            findings += found
+        if isinstance(pool, str):
+            covered[name] = pool
+        elif pool.fingerprint == course.held(name).get("fingerprint"):
             pools[name] = pool
         else:
             covered[name] = "another pool than the run's, nothing compared"
@@ -70,23 +59,40 @@ def find_pools(
     return Found(pools, tuple(findings), covered)
 
 
+def _opened(
+    course: Course, name: str, path: Path, opened: Callable[..., Pool]
+) -> tuple[Pool | str, list[Finding]]:
+    """A pool held against the record, or why it is not there; and what is wrong with it."""
+    config = course.declared[name]
+    try:
+        pool = opened(path, name, eos=config.eos, bos=config.bos)
+    except RecipeError as error:
+        return "not there, nothing compared", _refused(name, error)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        found = Finding("pools", f"pools.{name}: {path}", "a pool that can be read", reason)
+        return "not readable, nothing compared", [found]
+    return pool, _compared_with_record(course, pool)
+
+
 def _paths(folder: Path, course: Course, root: Path | None) -> dict[str, Path]:
-    recipe: Recipe = course.intent.recipe
+    """Of the pools in force, and of those that only rows behind a rewind were served from."""
+    declared = course.declared
     if root is not None:
-        return {name: _below(root, name, Path(pool.path or name)) for name, pool in recipe.pools.items()}
+        return {name: _below(root, name, Path(pool.path or name)) for name, pool in declared.items()}
     latest: Plain = {}
     if course.numbered[0]:
         file = read_sealed(folder, manifest_path(folder, course.numbered[0]))
         said = (file.value or {}).get("pools")
         latest = said if isinstance(said, dict) else {}
     paths = {}
-    for name in recipe.pools:
-        for holding in (latest.get(name), course.holdings.get(name)):
+    for name in declared:
+        for holding in (latest.get(name), course.held(name)):
             if isinstance(holding, dict) and isinstance(holding.get("path"), str):
                 paths[name] = Path(holding["path"])
                 break
         else:
-            paths[name] = Path(recipe.pools[name].path or name)
+            paths[name] = Path(declared[name].path or name)
     return paths
 
 
@@ -99,7 +105,7 @@ def _refused(name: str, error: RecipeError) -> list[Finding]:
 
 def _compared_with_record(course: Course, pool: Pool) -> list[Finding]:
     """The pool against what the ledger says of it."""
-    held = course.holdings.get(pool.name, {})
+    held = course.held(pool.name)
     if pool.fingerprint != held.get("fingerprint"):
         expected = f"{held.get('fingerprint')}, as in the run's record"
         return [
