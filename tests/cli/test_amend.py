@@ -72,9 +72,7 @@ def test_E6_amend_shows_what_the_rest_takes_at_the_measured_rate(
     words = ["amend", str(tmp_path / "run"), "stages.two.tokens=1920", "--yes", *WHY]
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "the rest takes 65.0 GPU-hours" in out, (
-        "3 steps of 48 positions, 20 of 96: 2064 at 384 in 20 hours"
-    )
+    assert "the rest takes 107.5 GPU-hours" in out, "3 * 48 + 20 * 96 = 2064 positions, 384 took 20"
     assert "as steps 4 to 12 did" in out
 
 
