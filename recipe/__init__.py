@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recipe.errors import RecipeError
     from recipe.integrations.acceptance import verify_package, verify_program, verify_run
     from recipe.mixing.plan import make_plan
-    from recipe.pools import write_pool
+    from recipe.pools import extend_pool, write_pool
     from recipe.report.ledger_table import ledger_table
     from recipe.run.attach import attach_metrics
     from recipe.run.branch import branch_run
@@ -38,6 +38,7 @@ __all__ = [
     "audit_run",
     "branch_run",
     "compare_runs",
+    "extend_pool",
     "hand_over_run",
     "ledger_table",
     "load_recipe",
@@ -65,6 +66,7 @@ _HOMES = {
     "audit_run": "recipe.audit",
     "branch_run": "recipe.run.branch",
     "compare_runs": "recipe.run.compare",
+    "extend_pool": "recipe.pools",
     "hand_over_run": "recipe.run.handover",
     "ledger_table": "recipe.report.ledger_table",
     "load_recipe": "recipe.config",
