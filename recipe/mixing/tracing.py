@@ -25,6 +25,8 @@ from recipe.pools import Pool
 from recipe.sequences.blocks import Block
 from recipe.sequences.reading_order import place_of_unit
 
+AT_ONCE = 1 << 15
+"""Sequences that take about as long to walk as it takes to begin a walk."""
 _KEPT_EPOCHS = 1 << 12
 
 
@@ -68,15 +70,14 @@ class Search:
     """Where the wanted documents of some pools are read in one stream."""
 
     def __init__(
-        self, ground: Ground, wanted: Mapping[int, Iterable[int]], at_once: int = SNAPSHOT_SEQUENCES
+        self, ground: Ground, wanted: Mapping[int, Iterable[int]], at_once: int = AT_ONCE
     ) -> None:
         """Look for documents.
 
         Args:
             ground: what the stream's walks stand on.
             wanted: numbers of documents, by the pool's index in the recipe.
-            at_once: sequences between two marks that are walked without looking for a mark between:
-                to begin a walk costs about as much as walking so many.
+            at_once: sequences between two marks that are walked without looking for a mark between.
         """
         self._ground = ground
         self._at_once = at_once

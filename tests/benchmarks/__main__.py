@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.benchmarks.figures import machine, table, write_json
 
-NAMES = ("batches", "metadata", "packing", "schedule", "opening", "files", "auditing", "command")
+NAMES = ("batches", "metadata", "packing", "schedule", "opening", "files", "auditing", "tracing", "command")
 
 
 def main() -> int:
