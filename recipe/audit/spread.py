@@ -39,7 +39,7 @@ class Spread:
     tokens: int
     """Body tokens of the pool."""
     covered: int
-    """Of them, tokens that were served at least once."""
+    """Of them, tokens that were served fresh at least once; overlap ahead of its turn does not count."""
 
     @property
     def distinct(self) -> int:
@@ -49,7 +49,7 @@ class Spread:
 
 @dataclass(slots=True)
 class Counted:
-    """Every document of a pool: how often it was read, and how many of its tokens were served."""
+    """Every document of a pool: how often it was read, and how many of its tokens were served fresh."""
 
     times: NDArray[np.int32]
     covered: NDArray[np.int32]

@@ -30,7 +30,7 @@ class Tagged:
     """Of them, those that were read."""
     tokens: int = 0
     covered: int = 0
-    """Of these, tokens that were served at least once."""
+    """Of these, tokens that were served fresh at least once."""
 
     def add(self, numbers: tuple[int, ...]) -> None:
         """More documents."""

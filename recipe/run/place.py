@@ -55,7 +55,7 @@ def stream_of(folder: RunFolder, subject: Subject, pools: Mapping[str, Pool], at
     """The stream of a run's last turn, opened at a snapshot, with its hints."""
     turn = subject.turn
     floor, places = turn.step, [at]
-    if turn.step and not turn.is_pending:
+    if (turn.row or turn.step) and not turn.is_pending:
         places = [snapshot_of(row_at(folder.ledger, turn.offset)), at]
     stream = RunStream(subject.recipe, pools, places, floor=floor, withdrawn=subject.withdrawn)
     marks = {name: pool.fingerprint for name, pool in pools.items()}

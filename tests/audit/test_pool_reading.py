@@ -46,14 +46,14 @@ def tagged(tmp_path_factory) -> Path:
 
 
 def served(path: Path) -> dict[str, set[tuple[int, int]]]:
-    """By pool: (document, token) of every token that was served, by every row."""
+    """By pool: (document, token) of every token that was served fresh, by every row."""
     found: dict[str, set[tuple[int, int]]] = {"web": set(), "code": set()}
     with recipe.open_run(path) as run:
         stream = run.stream()
         for step in range(run.step):
             for row in range(2):
                 for piece in stream.provenance(step, row):
-                    tokens = range(piece.start, piece.stop)
+                    tokens = range(piece.fresh, piece.stop)
                     found[piece.pool].update((int(piece.document), token) for token in tokens)
     return found
 
