@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.mixing.skipping import skipped
-from recipe.mixing.snapshot import COUNTS, Cut, Snapshot
+from recipe.mixing.snapshot import COUNTS, Cursor, Cut, PoolState, Snapshot
 from recipe.mixing.stream import Stream
 from tests.mixing.build import World, stage, windows, world, write
 from tests.mixing.twins import Twins
@@ -48,15 +50,17 @@ def test_invariant_3_skips_and_withdrawals_in_any_order_follow_the_rules(bank: B
 
 @settings(max_examples=30)
 @given(st.data())
-def test_invariant_5_a_skip_leaves_steps_that_are_opened_anywhere(bank: Bank, data: st.DataObject):
+def test_invariant_5_steps_after_a_skip_and_a_withdrawal_are_opened_anywhere(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, stages=2)
     twins = Twins(case.world, case.sources)
     twins.skip(data.draw(st.integers(1, 4)), returned=data.draw(st.booleans()))
+    twins.serve(data.draw(st.integers(0, 2)))
+    twins.withdraw(some_documents(data.draw, twins))
     base, recipe = twins.snapshot(), case.world.recipe
     twins.serve(1000)
     for step in range(base.step, twins.step):
         at = json.loads(json.dumps(twins.stream.snapshot(step).to_plain()))
-        again = Stream(recipe, twins.pools, [Snapshot.from_plain(at)])
+        again = Stream(recipe, twins.pools, [Snapshot.from_plain(at)], twins.withdrawn)
         assert again.snapshot(step + 1) == twins.stream.snapshot(step + 1)
 
 
@@ -191,6 +195,27 @@ def test_steps_of_two_stages_and_none_at_all_are_refused(tmp_path: Path):
         with pytest.raises(ValueError, match="not steps of one stage"):
             skipped(stream.ground, stream.snapshot(first), stream.snapshot(last), returned=False)
     assert skipped(stream.ground, stream.snapshot(4), stream.snapshot(6), returned=True).sequences == {"a": 2}
+
+
+def test_ranges_and_withdrawals_of_a_hundred_pools_take_few_bytes_of_a_state():
+    rng = random.Random(3)
+
+    def cursor(**more: Any) -> Cursor:
+        return Cursor(epoch=2, block=rng.randrange(999), stage=1, sequence=rng.randrange(9999), **more)
+
+    pools = [
+        PoolState(
+            cursor=cursor(withdrawn=3, prefix=(rng.randrange(10**8), 1024), cuts=(Cut(0, 77, 2),)),
+            held=(cursor(stop=rng.randrange(9999), prefix=(10**8, 1024)), cursor(stop=9999, withdrawn=1)),
+            dropped={reason: rng.randrange(10**9) for reason in ("tail", "skipped", "withdrawn", "unread")},
+            **{name: rng.randrange(10**12) for name in COUNTS},
+        )
+        for _ in range(100)
+    ]
+    snapshot = Snapshot(pools=tuple(pools))
+    text = json.dumps(snapshot.to_plain(), separators=(",", ":")).encode()
+    assert Snapshot.from_plain(json.loads(text)) == snapshot
+    assert len(zstandard.ZstdCompressor(level=19).compress(text)) < 100 * 200
 
 
 def test_the_plain_form_says_nothing_of_ranges_where_there_are_none(ten: World):
