@@ -439,7 +439,7 @@ def read_from_beginning(snapshot: Snapshot, pools: set[int]) -> Snapshot:
     return replace(
         snapshot,
         pools=tuple(
-            replace(pool, cursor=Cursor()) if index in pools else pool
+            replace(pool, cursor=Cursor(), held=()) if index in pools else pool
             for index, pool in enumerate(snapshot.pools)
         ),
     )
