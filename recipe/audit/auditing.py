@@ -19,6 +19,7 @@ from recipe.audit.chain import NAME, Text, read_text
 from recipe.audit.chain_only import check_chain
 from recipe.audit.course import Course
 from recipe.audit.coverage import Coverage
+from recipe.audit.documents import check_lists
 from recipe.audit.files import check_files
 from recipe.audit.findings import Finding, once
 from recipe.audit.holdings import Found, find_pools, leave_contents, verify_contents
@@ -188,6 +189,7 @@ def _followed(folder: Path, course: Course, wanted: _Wanted) -> Audit:
         picked = chosen(segments, depth)
         outcome = _recomputed(bench, picked, wanted)
         reading = readings_of(folder, course, found.pools)
+        lists = check_lists(course, bench)
     finally:
         for pool in found.pools.values():
             pool.close()
@@ -210,8 +212,9 @@ def _followed(folder: Path, course: Course, wanted: _Wanted) -> Audit:
         pools=found.covered,
         files=files,
         left=pools_that_left(course),
+        parent=course.of_parent,
     )
-    rows = _of_rows(course, outcome)
+    rows = [*_of_rows(course, outcome), *lists]
     return Audit(
         run=str(folder),
         findings=(*rows, *found_apart, *of_files, *outcome.apart, *found.findings),

@@ -56,6 +56,8 @@ class Coverage:
     """What the hash that was published proves; "" where none was given, or it was not found."""
     served: str = ""
     """How far batch digests were compared; "" where nobody asked."""
+    parent: str = ""
+    """How far the run that a branch started from was looked at; "" for a run that is no branch."""
     left: Mapping[str, int] = field(default_factory=dict)
     """Stage and pool: the step by which it had run dry and left (``on_exhausted: redistribute``)."""
 
@@ -101,7 +103,7 @@ class Coverage:
             for place, step in self.left.items()
         )
         yield from (f"pool {name}: {how}" for name, how in self.pools.items())
-        yield from filter(None, (self.files, self.served, self.head))
+        yield from filter(None, (self.parent, self.files, self.served, self.head))
 
     def to_plain(self) -> dict[str, Any]:
         """As ``recipe audit --json`` prints it, and in sentences."""

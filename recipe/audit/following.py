@@ -47,8 +47,8 @@ class Following:
         """Of all recipes that rows name, discarded or not."""
         self.lists = 0
         """Withdrawals that rows name, discarded or not."""
-        self.lists_read: dict[int, TakenDown] = {}
-        """By line: the documents that a withdrawal names."""
+        self.lists_read: list[tuple[Terms, TakenDown]] = []
+        """The documents that withdrawals name, and the terms before each."""
         self.files: set[str] = set()
         """Further files that rows name, by their path in the run's folder."""
         self.prior: Plain | None = None

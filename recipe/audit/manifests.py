@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recipe.audit import withdrawals
 from recipe.audit.account import Plain, manifest_pool
+from recipe.audit.branching import COPY
 from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared
 from recipe.audit.intent import Intent
@@ -31,7 +32,9 @@ def check_manifests(folder: Path, course: Course, parsed: set[int]) -> list[Find
         found += seal_findings("manifest", file, expected["hash"], f"{expected['where']}: manifest_hash")
         if file.value is not None:
             found += _contents(course, file, expected)
-    strangers = unnamed_recipes(folder, course.versions) + _strangers(folder, course)
+    strangers = (
+        unnamed_recipes(folder, course.versions) + _strangers(folder, course) + _unnamed(folder, course)
+    )
     return found + strangers + _latest(folder, course)
 
 
@@ -131,6 +134,19 @@ def _strangers(folder: Path, course: Course) -> list[Finding]:
                 )
             else:
                 found.append(Finding("manifest", where, "a checkpoint row that names it", "none"))
+    return found
+
+
+def _unnamed(folder: Path, course: Course) -> list[Finding]:
+    """Further files that no row names; one may be left of a write that was cut short."""
+    following = f"withdrawn/{course.lists + 1:04d}.json"
+    found = []
+    for path in sorted([*folder.glob("withdrawn/*"), *folder.glob("evidence/*"), *folder.glob(COPY)]):
+        name = path.relative_to(folder).as_posix()
+        if name not in course.files and not path.name.startswith("."):
+            is_left = name == following or name.startswith("evidence/")
+            check = "unfinished" if is_left else path.parent.name if path.parent != folder else "parent"
+            found.append(Finding(check, name, "no file: no row names it", "a file"))
     return found
 
 

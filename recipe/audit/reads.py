@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from recipe.audit.books import Book, books_of
 from recipe.audit.course import Course
 from recipe.audit.lineage import TURNS, Mark
-from recipe.audit.reading import Book, books_of
 from recipe.audit.state import Cursor, PoolState, State
 from recipe.audit.terms import Terms
 from recipe.config import Rule

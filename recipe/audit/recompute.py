@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from recipe.audit.account import Plain, Stretch, by_name, chunk_row, cumulative, difference
+from recipe.audit.books import OpenBlock, books_of
 from recipe.audit.chain import Text
 from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.following import COMMON
 from recipe.audit.intent import Intent
-from recipe.audit.reading import OpenBlock, books_of
 from recipe.audit.replay import Ground, Replayed, ended_if_last, entered, replay
 from recipe.audit.segments import Anew, Segment, Stop
 from recipe.audit.skips import at_next_epoch, grown, skipped
@@ -49,7 +49,11 @@ class Bench:
 
     def can(self, segment: Segment) -> bool:
         """Whether all pools are there that a segment was served from."""
-        return all(self._was(segment.terms, name).is_there for name in segment.drawn)
+        return all(self.has(segment.terms, name) for name in segment.drawn)
+
+    def has(self, terms: Terms, name: str) -> bool:
+        """Whether a pool is there as it was under some terms, or has only grown since."""
+        return self._was(terms, name).is_there
 
     def _was(self, terms: Terms, name: str) -> _Was:
         """A pool as it was under some terms."""

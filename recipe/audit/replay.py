@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from recipe.audit.books import Book, OpenBlock
 from recipe.audit.layout import StageLayout
-from recipe.audit.reading import Book, OpenBlock, Shelf
+from recipe.audit.reading import Shelf
 from recipe.audit.schedule import Contest, Ready, carry, draw
 from recipe.audit.state import Cursor, Malformed, State
 from recipe.maths.rounding import owed

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from recipe.audit.reading import Book, OpenBlock, Shelf, block_tokens, open_block
+from recipe.audit.books import Book, OpenBlock, block_tokens, open_block
+from recipe.audit.reading import Shelf
 from recipe.audit.replay import Ground
 from recipe.audit.state import Cursor, PoolState, State
 

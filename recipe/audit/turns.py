@@ -221,7 +221,7 @@ def withdraw(course: Following, entry: Entry, row: Plain) -> None:
         withdrawn = and_then(withdrawn, number, taken.documents)
         new = {name: held.documents[held.numbers == number] for name, held in withdrawn.items()}
         own["documents"] = {name: len(documents) for name, documents in new.items() if len(documents)}
-        course.lists_read[entry.line] = taken
+        course.lists_read.append((terms, taken))
         if taken.number != number or {*taken.documents} - {*terms.names}:
             course.say(entry, "withdrawn", f"{name}: number", number, taken.number)
     for key in ("reason", "ticket", "approved_by"):

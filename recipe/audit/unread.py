@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recipe.audit.reading import Book, open_block
+from recipe.audit.books import Book, open_block
 from recipe.audit.reads import Read
 from recipe.audit.spans import NOTHING, Spans, union, without
 from recipe.audit.state import Cursor

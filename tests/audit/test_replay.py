@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
+from recipe.audit.books import block_tokens, books_of, open_block
 from recipe.audit.intent import Intent
 from recipe.audit.layout import lay_out
-from recipe.audit.reading import Shelf, block_tokens, books_of, open_block
+from recipe.audit.reading import Shelf
 from recipe.audit.replay import Ground, ended_if_last, replay
 from recipe.audit.state import Cursor, Cut, Malformed, PoolState, State
 from recipe.config import recipe_from_plain
