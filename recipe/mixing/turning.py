@@ -69,6 +69,14 @@ def _stay_away(at: Snapshot, old: Recipe, new: Recipe, renewed: Collection[str])
     )
 
 
+def reopened(at: Snapshot, recipe: Recipe) -> Snapshot:
+    """A state from which steps go on, where the run had ended too: the chunk it ended in is open again."""
+    if not at.ended:
+        return at
+    curriculum = Curriculum.from_recipe(recipe)
+    return replace(at, ended=False, chunk=chunks_closed(curriculum.stages[at.stage], curriculum, at.step))
+
+
 def chunks_closed(layout: StageLayout, curriculum: Curriculum, step: int) -> int:
     """Chunks of a stage that are closed once the steps before ``step`` are consumed."""
     if step <= layout.first_step:

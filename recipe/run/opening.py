@@ -11,6 +11,7 @@ from pathlib import Path
 from recipe.config import Recipe, difference, fingerprint
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools, open_pools, pool_problems
+from recipe.mixing.turning import reopened
 from recipe.pools import Pool, open_pool
 from recipe.run.checkpoint import Standing, Turning, Writer, check_nothing_lost, read_from_beginning
 from recipe.run.folder import RecipeVersion, RunFolder, read_version
@@ -180,7 +181,7 @@ def open_place(
         kind="data",
         body={"accepted": True, "pools": marks},
         at=snapshot,
-        base=read_from_beginning(snapshot, replaced),
+        base=read_from_beginning(reopened(snapshot, state.recipe), replaced),
         before=replace(subject, holdings=state.holdings),
     )
     return handle(folder, place, subject, pools, turning)

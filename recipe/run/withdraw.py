@@ -12,12 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recipe.config import Recipe
 from recipe.errors import RecipeError
-from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.opening import close_pools, open_pools
-from recipe.mixing.snapshot import Snapshot
-from recipe.mixing.turning import chunks_closed
+from recipe.mixing.turning import reopened
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.run.amending import words_at
@@ -145,7 +142,7 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
             kind="withdraw",
             body=body,
             at=state.snapshot,
-            base=_reopened(state.snapshot, state.recipe),
+            base=reopened(state.snapshot, state.recipe),
             before=before,
             files={name: data},
         )
@@ -153,14 +150,6 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
         return replace(withdrawal, manifest=run.put_on_record(words_at(folder, state.snapshot.step)))
     finally:
         close_pools(pools.values())
-
-
-def _reopened(at: Snapshot, recipe: Recipe) -> Snapshot:
-    """A state from which steps go on, where the run had ended too: the chunk it ended in is open again."""
-    if not at.ended:
-        return at
-    curriculum = Curriculum.from_recipe(recipe)
-    return replace(at, ended=False, chunk=chunks_closed(curriculum.stages[at.stage], curriculum, at.step))
 
 
 def read_ids(path: Path) -> list[str]:
