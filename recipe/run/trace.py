@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.cursor_block import BlockCache
 from recipe.mixing.row_pieces import Hit
 from recipe.mixing.tracing import Search, Stretch, merged
 from recipe.pools import Pool
@@ -227,7 +228,8 @@ def _hits(
     }
     if not wanted or end <= course.first_step:
         return
-    search = Search(course.stream.ground, wanted)
+    blocks = BlockCache(2 * len(names) + 4)  # of its own, let go after the course: a run may have many
+    search = Search(replace(course.stream.ground, blocks=blocks), wanted)
     recorded = (search.stretches(low, high, course.record.between) for low, high in course.pairs)
     rest = Stretch(course.marks[-1].snapshot, end)
     stretches = chain(chain.from_iterable(recorded), [rest] if rest.start.step < end else [])

@@ -127,8 +127,9 @@ class Lineage:
                 try:
                     stream = stream if after is None else stream.at(stop - 1)
                 except RecipeError as error:
-                    yield Gap(run=state.run, first_step=0, stop_step=stop, why=_why(error))
-                    return
+                    turn = _creation(folder.ledger, turn)
+                    yield Gap(run=state.run, first_step=turn.end_step, stop_step=stop, why=_why(error))
+                    break
                 yield Course(
                     run=state.run,
                     version=state.version if after is None else int(turn.data["recipe"]),
@@ -221,6 +222,13 @@ def _is_run(path: Path, identity: str) -> bool:
         return bool(unseal(folder.identity, folder.identity.read_bytes())["id"] == identity)
     except (OSError, RecipeError, KeyError):
         return False
+
+
+def _creation(ledger: Path, turn: Row) -> Row:
+    """The first turn of a run."""
+    while (before := turn_before(ledger, turn)) is not None:
+        turn = before
+    return turn
 
 
 def _why(error: RecipeError) -> str:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recipe
 from recipe import RecipeError
+from recipe.config import recipe_from_plain
+from recipe.mixing.tracing import Search, Stretch
+from recipe.pools.growth import extend_pool
 from recipe.run.amend import Approval, amend_run
+from recipe.run.amending import Growth
 from recipe.run.branch import branch_run
 from recipe.run.skip import skip_run
 from recipe.run.trace import Wanted
@@ -37,10 +42,10 @@ def assert_traced(path: Path, expected: list[Held] | None = None) -> None:
     everything = sorted(held(path) if expected is None else expected)
     assert everything
     assert traced(path) == everything
-    for name, document in sorted({(one.pool, one.document) for one in everything}, key=str)[::7]:
+    for name, document in sorted({(one.pool, one.document) for one in everything}, key=str)[::20]:
         mine = [Held.of(one) for one in recipe.trace_document(path, document, pool=name)]
         assert mine == [one for one in everything if (one.pool, one.document) == (name, document)]
-    for step, row in sorted({(one.step, one.row) for one in everything})[::5]:
+    for step, row in sorted({(one.step, one.row) for one in everything})[::9]:
         pieces = [
             Held(step, row, one.columns[0], one.pool, one.document, one.start, one.stop, one.fresh)
             for one in recipe.trace_row(path, step, row)
@@ -107,8 +112,8 @@ def test_invariant_11_amended_runs_and_an_amendment_that_was_rewound(path: Path)
     with recipe.open_run(path) as run:
         run.checkpoint(23)
     assert_traced(path)
-    readings = [one for number in range(90) for one in recipe.trace_document(path, number, pool="a")]
-    assert {one.recipe for one in readings} == {1, 3, 4}
+    trace = recipe.trace_documents(path, Wanted(ids=tuple(range(90)), pool="a"))
+    assert {reading.recipe for one in trace.documents for reading in one.readings} == {1, 3, 4}
 
 
 def test_every_epoch_of_a_pool_is_found_and_serves_each_token_fresh_once(path: Path):
@@ -138,6 +143,29 @@ def test_invariant_11_withdrawn_documents_are_found_where_they_were_read_before(
     assert_traced(path)
 
 
+@pytest.mark.parametrize("opens", ["next-epoch", "now"])
+def test_invariant_11_a_pool_that_has_grown(build: Build, tmp_path: Path, opens: Growth):
+    """Documents keep their ids; steps before the amendment are those of the pool as it was."""
+    for seed, name in enumerate("xy"):
+        write(tmp_path / name, seed=seed, documents=24)
+    wanted = build(
+        pools_root=str(tmp_path),
+        pools={name: {"path": name, "block_units": 8} for name in "xy"},
+        groups={},
+        stages={"s": stage(tokens=2400, context=16, chunk=200, quotas={"x": "50%", "y": "50%"})},
+    )
+    with recipe.start_run(wanted, tmp_path / "run") as run:
+        run.checkpoint(17)
+    more = [np.arange(1, 30)] * 9
+    extend_pool(tmp_path / "x", tmp_path / "x2", more).close()
+    amend_run(tmp_path / "run", ["pools.x.path=x2"], approval=WHY, opens=opens)
+    with recipe.open_run(tmp_path / "run") as run:
+        run.checkpoint(run.num_steps)
+    everything = held(tmp_path / "run")
+    assert {one.document for one in everything if one.pool == "x"} >= set(range(33))
+    assert_traced(tmp_path / "run", everything)
+
+
 def test_invariant_11_steps_of_a_branch_before_it_left_its_parent(path: Path):
     amend_run(path, ["stages.one.quotas.rest=60%"], from_pool="a", approval=WHY, at=9)
     with recipe.open_run(path) as run:
@@ -153,7 +181,8 @@ def test_invariant_11_steps_of_a_branch_before_it_left_its_parent(path: Path):
         run.checkpoint(16)
     assert_traced(branch, expected)
     assert_traced(second, expected)
-    readings = [one for number in range(60) for one in recipe.trace_document(second, number, pool="b")]
+    trace = recipe.trace_documents(second, Wanted(ids=tuple(range(60)), pool="b"))
+    readings = [reading for one in trace.documents for reading in one.readings]
     assert {(one.run, one.step < 12) for one in readings} == {("run", True), ("B", False)}
 
 
@@ -202,7 +231,41 @@ def test_steps_before_accepted_data_are_told_not_to_be_traced(build: Build, tmp_
     assert [one for one in held(tmp_path / "run") if one.step < 6] == old
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_of_a_long_run_only_what_may_hold_a_document_is_walked(tmp_path: Path):
+    """100,000 sequences with a chunk row for every 1024; each is walked from the chunk row before it."""
+    for name, number in {"a": 30_000, "b": 20_000}.items():
+        recipe.write_pool(tmp_path / name, [[1, 2, 3, 4, 5]] * number, vocab_size=9, eos=0)
+    plain = {
+        "seed": 1,
+        "max_epochs": 9,
+        "pools": {name: {"path": str(tmp_path / name), "block_units": 4096} for name in "ab"},
+        "stages": {
+            "s": {
+                "steps": 400,
+                "context": 12,
+                "batch": {"sequences": 256},
+                "chunk": 4 * 256 * 12,
+                "weights": {"a": 1, "b": 2},
+            }
+        },
+    }
+    with recipe.start_run(recipe_from_plain(plain, source="test"), tmp_path / "run") as run:
+        for step in range(50, 401, 50):
+            run.checkpoint(step)
+        stream = run.stream()
+        for document in (5, 29_999):
+            walked: list[int] = []
+            wanted = Wanted(ids=(document,), pool="a")
+            trace = recipe.trace_documents(run.path, wanted, progress=lambda step, _: walked.append(step))  # noqa: B023
+            everything = Search(stream.ground, {0: [document]}).walk(Stretch(stream.snapshot(0), 400))
+            expected = [(hit.step, hit.row, hit.column) for _, hits in everything for hit in hits]
+            found = [(one.step, one.row, one.columns[0]) for one in trace.documents[0].readings]
+            assert found == expected
+            assert len(expected) >= 2
+            assert len(walked) <= 33 * len(expected) < 100
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_invariant_11_runs_that_went_through_anything(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, build: Build

@@ -1,0 +1,74 @@
+"""Traces as a person reads them."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from rich.console import Console
+
+from recipe.report.traces import row_tables, trace_tables
+from recipe.run.trace_courses import Gap
+from recipe.run.trace_sources import SourcePlace
+from recipe.run.trace_values import Reading, RowPiece, Trace, Traced
+
+READING = Reading(
+    run="r", pool="p", document="[b]x", epoch=0, step=3, row=1, columns=(4, 8), start=10, stop=14, fresh=11,
+    stage="s", recipe=2, status="read",
+)  # fmt: skip
+
+
+def shown(tables: object) -> str:
+    out = io.StringIO()
+    console = Console(width=400, file=out)
+    for table in tables:  # type: ignore[attr-defined]
+        console.print(table)
+    return out.getvalue()
+
+
+def trace(*readings: Reading, tokens: int = 20, until: int = 5) -> Trace:
+    document = Traced(pool="p", document="[b]x", tokens=tokens, readings=readings)
+    return Trace(run="r", step=5, until=until, documents=(document,))
+
+
+def test_a_reading_is_a_line_with_step_row_columns_and_tokens():
+    out = shown(trace_tables(trace(READING)))
+    assert "p: document '[b]x', 20 tokens" in out
+    (line,) = [line.split() for line in out.splitlines() if "4..8" in line]
+    assert line == ["3", "1", "4..8", "10..14", "3", "0", "s", "2", "read"]
+
+
+def test_epochs_that_served_as_much_are_told_together():
+    readings = [replace(READING, epoch=epoch, fresh=10) for epoch in (0, 1, 2, 4)]
+    out = shown(trace_tables(trace(*readings, replace(READING, epoch=3))))
+    assert "served fresh: 4 in each of epochs 0..2, 3 in epoch 3, 4 in epoch 4" in out
+
+
+def test_steps_of_a_parent_are_named_with_it():
+    assert "3 of q" in shown(trace_tables(trace(READING, replace(READING, run="q"))))
+    assert "3 of r" not in shown(trace_tables(trace(READING)))
+
+
+def test_what_was_not_read_says_why():
+    assert "not read, in steps 0..4" in shown(trace_tables(trace()))
+    assert "not read, and will not be, in steps 0..8" in shown(trace_tables(trace(until=9)))
+    assert "nothing to read" in shown(trace_tables(trace(tokens=0)))
+    assert "no step is on record yet" in shown(trace_tables(trace(until=0)))
+
+
+def test_gaps_are_told():
+    gap = Gap(run="q", first_step=0, stop_step=3, why="gone")
+    assert "not traced: steps 0..2 of q: gone" in shown(trace_tables(replace(trace(READING), gaps=(gap,))))
+
+
+def test_a_row_is_told_in_one_line_a_piece_whatever_its_text():
+    place = SourcePlace(
+        source="a.txt:3", lines=(1, 2), characters=(0, 9), text="one\n[red]two", missing="a file"
+    )
+    piece = RowPiece(
+        pool="p", document=7, epoch=1, columns=(0, 9), start=0, stop=9, fresh=0, status="read", source=place
+    )
+    out = shown(row_tables((3, 1), [piece, replace(piece, columns=(9, 18))]))
+    assert r"one\n[red]two" in out
+    assert out.count("missing: a file") == 1
+    assert "only marks and padding" in shown(row_tables((3, 1), []))
