@@ -37,7 +37,7 @@ def data(course: Following, entry: Entry, row: Plain) -> None:
         holdings[name] = {"fingerprint": after}
     at = course.lineage.at
     replaced = {index for index, name in enumerate(terms.names) if name in changes}
-    base = None if at is None else bases.at_the_beginning(at, replaced)
+    base = None if at is None else bases.at_the_beginning(bases.reopened(at, terms.intent), replaced)
     _compare(course, entry, row, base, {"accepted": True, "pools": pools})
     course.accepted[entry.line] = {"step": state.step, "pools": pools}
     course.turn(entry, state, replace(terms, holdings=holdings))
