@@ -134,13 +134,15 @@ def _passed(pool: PoolState, epochs: int) -> bool:
     return at.epoch > epochs or (at.epoch == epochs and begun)
 
 
-def manifest_pool(holding: Mapping[str, Any], pool: PoolState, seed: int) -> Plain:
+def manifest_pool(holding: Mapping[str, Any], pool: PoolState, recipe: Recipe) -> Plain:
     """What a manifest says of one pool; ``holding`` is what identifies it."""
-    counts, stock = pool.counts, holding.get("stock")
+    counts, stock, fraction = pool.counts, holding.get("stock"), recipe.simulated_fraction
+    if stock and fraction is not None:
+        stock = -(-stock * fraction.numerator // fraction.denominator)
     return {
         **holding,
         "epoch": pool.cursor.epoch,
-        "epoch_seed": seed + pool.cursor.epoch,
+        "epoch_seed": recipe.seed + pool.cursor.epoch,
         "epochs_read": f"{(counts['body'] - counts['overlap']) / stock:.4f}" if stock else None,
         "documents_begun": counts["documents"],
         "distinct_documents": counts["distinct"],

@@ -109,7 +109,7 @@ def _manifest_pools(file: Sealed, row: Plain) -> list[Finding]:
             key: said.get(key) for key in ("path", "fingerprint", "tokenizer", "stock", "documents")
         } | known
         try:
-            expected = manifest_pool(holding, state, terms.intent.recipe.seed)
+            expected = manifest_pool(holding, state, terms.intent.recipe)
         except (TypeError, ArithmeticError, ValueError):
             expected = holding
         found += compared("manifest", f"{file.name}: pools.{name}", expected, said)

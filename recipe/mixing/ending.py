@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from recipe.config import Recipe
 from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.simulated import part_of
 from recipe.mixing.snapshot import Snapshot
 
 
@@ -27,7 +28,7 @@ def ending(recipe: Recipe, curriculum: Curriculum, stock: Mapping[str, int], end
     for index, (name, pool) in enumerate(zip(recipe.pools, end.pools, strict=True)):
         if shares[name] and recipe.exhaustion(name) != "repeat" and index not in end.left:
             given = pool.body - pool.overlap + sum(pool.dropped.values())
-            left[name] = recipe.epochs_allowed(name) * stock[name] - given
+            left[name] = recipe.epochs_allowed(name) * part_of(recipe, stock[name]) - given
     names = [name for name, tokens in left.items() if tokens <= stretch.step_positions] or list(left)
     pools = ", ".join(f"{name} (on_exhausted: {recipe.exhaustion(name)})" for name in names)
     return (

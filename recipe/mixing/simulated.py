@@ -39,5 +39,11 @@ def read_stock(recipe: Recipe, pool: Pool) -> int:
 
 def declared_stock(recipe: Recipe, pool_name: str) -> int | None:
     """The stock that a recipe declares for a pool, as much of it as an epoch reads."""
-    stock, fraction = recipe.pools[pool_name].stock, recipe.simulated_fraction
-    return stock if stock is None or fraction is None else ceil(stock * fraction)
+    stock = recipe.pools[pool_name].stock
+    return None if stock is None else part_of(recipe, stock)
+
+
+def part_of(recipe: Recipe, stock: int) -> int:
+    """As much of a stock as an epoch reads, by the fraction alone."""
+    fraction = recipe.simulated_fraction
+    return stock if fraction is None else ceil(stock * fraction)

@@ -69,9 +69,7 @@ class _Lying:
 class Search:
     """Where the wanted documents of some pools are read in one stream."""
 
-    def __init__(
-        self, ground: Ground, wanted: Mapping[int, Iterable[int]], at_once: int = AT_ONCE
-    ) -> None:
+    def __init__(self, ground: Ground, wanted: Mapping[int, Iterable[int]], at_once: int = AT_ONCE) -> None:
         """Look for documents.
 
         Args:

@@ -13,6 +13,7 @@ import numpy as np
 
 from recipe.config import Recipe, fingerprint, recipe_to_plain
 from recipe.maths.order import ORDER_VERSION
+from recipe.mixing.simulated import part_of
 from recipe.mixing.snapshot import PoolState, Snapshot
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.run.accounts import Accounts
@@ -146,7 +147,7 @@ def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, r
         "gpu_hours": statement.gpu_hours,
         "metrics": statement.metrics,
         "prior": prior_of(recipe),
-        "pools": {name: _pool(subject.holdings[name], state, recipe.seed) for name, state in states.items()},
+        "pools": {name: _pool(subject.holdings[name], state, recipe) for name, state in states.items()},
         "stages": rest["stages"],
         "warnings": rest["warnings"],
         "seed": recipe.seed,
@@ -167,13 +168,13 @@ def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, r
     }
 
 
-def _pool(holding: Holding, state: PoolState, seed: int) -> Plain:
-    fresh = state.body - state.overlap
+def _pool(holding: Holding, state: PoolState, recipe: Recipe) -> Plain:
+    fresh, stock = state.body - state.overlap, part_of(recipe, holding.stock)
     return {
         **holding.to_plain(),
         "epoch": state.cursor.epoch,
-        "epoch_seed": seed + state.cursor.epoch,
-        "epochs_read": f"{fresh / holding.stock:.4f}" if holding.stock else None,
+        "epoch_seed": recipe.seed + state.cursor.epoch,
+        "epochs_read": f"{fresh / stock:.4f}" if stock else None,
         "documents_begun": state.documents,
         "distinct_documents": state.distinct,
         "tokens": {
