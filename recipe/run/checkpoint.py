@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Cursor, Snapshot
@@ -179,8 +180,7 @@ class Writer:
                 data_changes=self._data_changes(head, parent),
             )
             draft = self._sealed(head, [], end, told, late=True)
-            held.check()
-            writes.replace_file(manifest_path(self._folder.path, draft.number), draft.manifest)
+            self._place(manifest_path(self._folder.path, draft.number), draft.manifest, held)
             held.check()
             self._append(head.tail, draft.rows)
             return draft.number
@@ -226,15 +226,16 @@ class Writer:
                 draft = drafted(head)
             files = standing.turning.files if standing.turning is not None else {}
             for name, data in files.items():
-                held.check()
-                writes.make_folder((self._folder.path / name).parent)
-                writes.replace_file(self._folder.path / name, data)
+                self._place(self._folder.path / name, data, held)
             if draft.manifest:
-                held.check()
-                writes.replace_file(manifest_path(self._folder.path, draft.number), draft.manifest)
+                self._place(manifest_path(self._folder.path, draft.number), draft.manifest, held)
             held.check()
             self._append(head.tail, draft.rows)
             yield draft, Row(_offset(head.tail, draft.rows[:-1]), draft.rows[-1])
+
+    def _place(self, path: Path, data: bytes, held: lease.Lease) -> None:
+        writes.make_folder(path.parent)
+        writes.place_file(path, data, check=held.check)
 
     def _append(self, tail: Tail, rows: list[Plain]) -> None:
         data = b"".join(canonical(row) + b"\n" for row in rows)

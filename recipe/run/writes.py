@@ -13,10 +13,13 @@ stand-in there and so reach every single write.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,6 +27,8 @@ from recipe.errors import RecipeError
 
 TEMPORARY = ".tmp-"
 """How the names of unfinished files and folders begin."""
+LOCK_SECONDS = 2.0
+"""How long a file that somebody else is appending to is waited for."""
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -55,11 +60,40 @@ def create_file(path: Path, data: bytes) -> bool:
     return True
 
 
+def place_file(path: Path, data: bytes, *, check: Callable[[], None]) -> None:
+    """Put ``data`` at ``path`` in one instant; what an unfinished write left there makes way.
+
+    A writer that slept through its lease replaces nothing that others put there: ``check`` is called
+    once the data is on disk, right before it appears, and only what was there then makes way.
+
+    Args:
+        path: the file.
+        data: its content.
+        check: raises RecipeError once others may write.
+    """
+    temporary = _temporary(path)
+    with _told(path, len(data)):
+        try:
+            _write_new(temporary, data, durable=True)
+            check()
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                before = path.read_bytes()
+                check()
+                _make_way(path, before)
+                os.link(temporary, path)
+        finally:
+            _forget(temporary)
+        _sync_folder(path.parent)
+
+
 def append(path: Path, data: bytes, *, at: int, size: int) -> None:
     """Cut a file of ``size`` bytes to ``at`` bytes, add ``data`` and fsync.
 
     When it fails half-way the file is cut again as far as the system lets it; what a killed
-    process left behind is an unfinished last line, which readers know.
+    process left behind is an unfinished last line, which readers know. The file is locked meanwhile,
+    where the file system has locks.
 
     Raises:
         RecipeError: the file has another size by now (nothing was written), or the system refuses.
@@ -67,6 +101,7 @@ def append(path: Path, data: bytes, *, at: int, size: int) -> None:
     with _told(path, len(data)):
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
+            _lock(handle)
             found = os.fstat(handle).st_size
             if found != size:
                 raise _grown(path, found, size)
@@ -80,6 +115,8 @@ def append(path: Path, data: bytes, *, at: int, size: int) -> None:
                 os.ftruncate(handle, at)
             raise
         finally:
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_UN)  # a process forked meanwhile has the file open as well
             os.close(handle)
 
 
@@ -147,6 +184,34 @@ def create_folders(wanted: Mapping[Path, Mapping[str, bytes]], folders: tuple[st
                 return path
             raise
     return None
+
+
+def _make_way(path: Path, expected: bytes) -> None:
+    """Remove a file if it holds what was expected; else it stays, and the call fails."""
+    aside = _temporary(path)
+    os.rename(path, aside)
+    try:
+        if aside.read_bytes() != expected:
+            os.link(aside, path)
+            raise FileExistsError(errno.EEXIST, "somebody else wrote it meanwhile")
+    finally:
+        _forget(aside)
+
+
+def _lock(handle: int) -> None:
+    """Lock a file until it is closed; without a word where the file system has no locks."""
+    give_up = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= give_up:
+                raise BlockingIOError(errno.EAGAIN, "somebody else is writing to it") from None
+            time.sleep(0.01)
+            continue
+        except OSError:
+            pass
+        return
 
 
 def _fill(folder: Path, files: Mapping[str, bytes], folders: tuple[str, ...]) -> None:
