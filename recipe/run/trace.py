@@ -108,10 +108,12 @@ def trace_documents(
         readings: dict[tuple[str, Id], list[Reading]] = {}
         for course, found in _documents(lineage, wanted):
             names = _names(course, found)
-            tokens |= _tokens(course, names)
+            now = {at: (lineage.name_now(course, at.pool), name) for at, name in names.items()}
+            tokens |= _tokens(course, now)
             for hit in _hits(course, found, (lineage, end), progress):
-                name = names[DocumentAt(course.stream.pools[hit.pool], hit.document)]
-                readings.setdefault(name, []).append(_reading(course, hit, name, lineage.step))
+                at = DocumentAt(course.stream.pools[hit.pool], hit.document)
+                one = _reading(course, hit, (at.pool, names[at]), lineage.step)
+                readings.setdefault(now[at], []).append(one)
         return Trace(
             run=lineage.run,
             step=lineage.step,
@@ -157,7 +159,7 @@ def _documents(lineage: Lineage, wanted: Wanted) -> list[tuple[Course, list[Docu
     found: list[tuple[Course, list[DocumentAt]]] = []
     unknown = wanted.ways
     for course in lineage.courses:
-        known, missed = find_ids(_pools(course, wanted), wanted.ways) if wanted.ids else ([], [])
+        known, missed = find_ids(_pools(lineage, course, wanted), wanted.ways) if wanted.ids else ([], [])
         unknown = [ways for ways in unknown if ways in missed]
         found.append((course, known))
     if unknown:
@@ -165,19 +167,20 @@ def _documents(lineage: Lineage, wanted: Wanted) -> list[tuple[Course, list[Docu
     if wanted.text is None:
         return found
     for text in (wanted.text, wanted.text.removesuffix("\n")):
-        same = [_with_text(course, wanted, text) for course in lineage.courses]
+        same = [_with_text(lineage, course, wanted, text) for course in lineage.courses]
         if any(same):
             return [(course, [*known, *more]) for (course, known), more in zip(found, same, strict=True)]
     raise _no_text(current, tokenizers(lineage.last.stream.recipe, wanted.tokenizer))
 
 
-def _pools(course: Course, wanted: Wanted) -> dict[str, Pool]:
+def _pools(lineage: Lineage, course: Course, wanted: Wanted) -> dict[str, Pool]:
     """The pools of a course in which is to be looked."""
-    return {name: pool for name, pool in course.pools.items() if wanted.pool in (None, name)}
+    return {k: pool for k, pool in course.pools.items() if wanted.pool in (None, lineage.name_now(course, k))}
 
 
-def _with_text(course: Course, wanted: Wanted, text: str) -> list[DocumentAt]:
-    return find_text(_pools(course, wanted), text, tokenizers(course.stream.recipe, wanted.tokenizer))
+def _with_text(lineage: Lineage, course: Course, wanted: Wanted, text: str) -> list[DocumentAt]:
+    tokenizer_of = tokenizers(course.stream.recipe, wanted.tokenizer)
+    return find_text(_pools(lineage, course, wanted), text, tokenizer_of)
 
 
 def _no_text(pools: Mapping[str, Pool], tokenizer_of: TokenizerOf) -> RecipeError:
@@ -197,13 +200,13 @@ def _no_text(pools: Mapping[str, Pool], tokenizer_of: TokenizerOf) -> RecipeErro
     )
 
 
-def _names(course: Course, found: Sequence[DocumentAt]) -> dict[DocumentAt, tuple[str, Id]]:
-    """Pool and id of documents."""
-    names: dict[DocumentAt, tuple[str, Id]] = {}
+def _names(course: Course, found: Sequence[DocumentAt]) -> dict[DocumentAt, Id]:
+    """Ids of documents."""
+    names: dict[DocumentAt, Id] = {}
     for name, pool in course.pools.items():
         of = [document for document in found if document.pool == name]
         ids = pool.ids([document.number for document in of]) if of else []
-        names |= {document: (name, one) for document, one in zip(of, ids, strict=True)}
+        names |= dict(zip(of, ids, strict=True))
     return names
 
 

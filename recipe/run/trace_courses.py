@@ -105,6 +105,13 @@ class Lineage:
         """The course that goes on after the last checkpoint."""
         return self.courses[-1]
 
+    def name_now(self, course: Course, pool: str) -> str:
+        """What a pool of a course is called at the end: branches may rename pools."""
+        order, last = course.stream.recipe.order_name(pool), self.last.stream.recipe
+        if pool in last.pools and last.order_name(pool) == order:
+            return pool
+        return next((name for name in last.pools if last.order_name(name) == order), pool)
+
     def close(self) -> None:
         """Let go of the pools."""
         self._open.close()

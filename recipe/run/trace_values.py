@@ -27,6 +27,7 @@ class Reading:
     run: str
     """The run that the step is of: the one traced, or one that it branched from."""
     pool: str
+    """As it was called in that run."""
     document: Id
     epoch: int
     """Reading of the pool, from 0."""
@@ -56,6 +57,7 @@ class Traced:
     """A document and all that was found of it, in order."""
 
     pool: str
+    """As it is called now."""
     document: Id
     tokens: int
     """Of the document, marks not counted."""

@@ -160,6 +160,18 @@ def test_only_the_stretches_that_hold_a_document_are_walked(long: World):
         assert all(stretch.stop_step == stretch.start.step + 1 for stretch in walked)
 
 
+def test_of_a_pool_that_is_shrunk_only_what_is_read_is_found(tmp_path: Path):
+    """Half of the pool, a random part, is read again and again; the rest never is."""
+    write(tmp_path / "a", [20] * 40)
+    pools = {"a": {"path": "a", "block_units": 8}}
+    made = world(tmp_path, pools, [stage(20, {"a": 1}, steps=50)], simulate_budget=2000)
+    stream = made.stream()
+    everything = held(stream, 50)
+    found = {document: traced(stream, {0: [document]}, set(range(1, 51))) for document in range(40)}
+    assert sum(bool(pieces) for pieces in found.values()) == 20
+    assert sorted(piece for pieces in found.values() for piece in pieces) == sorted(everything)
+
+
 def test_marks_that_are_near_are_walked_at_once(long: World):
     stream = long.stream()
     marks = Marks(stream, set(range(1, 76)))

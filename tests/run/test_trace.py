@@ -186,6 +186,29 @@ def test_invariant_11_steps_of_a_branch_before_it_left_its_parent(path: Path):
     assert {(one.run, one.step < 12) for one in readings} == {("run", True), ("B", False)}
 
 
+def test_a_pool_that_a_branch_renamed_is_traced_under_its_new_name(path: Path):
+    (branch,) = branch_run(f"{path}@step:9", Wish(name="B", renamed=(("b", "books"),)))
+    with recipe.open_run(branch) as run:
+        run.checkpoint(21)
+    trace = recipe.trace_documents(branch, Wanted(ids=tuple(range(60)), pool="books"))
+    assert len(trace.documents) == 60
+    found = sorted(Held.of(one) for document in trace.documents for one in document.readings)
+    before = [one for one in held(path, 0, 9) if one.pool == "b"]
+    assert found == sorted(before + [one for one in held(branch, 9, 21) if one.pool == "books"])
+
+
+def test_invariant_11_checkpoints_that_were_committed_late(path: Path):
+    with recipe.open_run(path) as run:
+        first, second = run.begin_checkpoint(22), run.begin_checkpoint(24)
+        second.commit("weights-24")
+        first.commit("weights-22")
+    assert_traced(path)
+    (branch,) = branch_run(f"{path}@step:22", Wish(name="B"))
+    with recipe.open_run(branch) as run:
+        run.checkpoint(23)
+    assert_traced(branch, held(path, 0, 22) + held(branch, 22, 23))
+
+
 def test_a_branch_without_its_parent_says_what_it_cannot_trace(path: Path):
     (branch,) = branch_run(f"{path}@step:9", Wish(name="B"))
     with recipe.open_run(branch) as run:
