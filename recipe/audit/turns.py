@@ -40,7 +40,8 @@ def data(course: Following, entry: Entry, row: Plain) -> None:
     base = None if at is None else bases.at_the_beginning(bases.reopened(at, terms.intent), replaced)
     _compare(course, entry, row, base, {"accepted": True, "pools": pools})
     course.accepted[entry.line] = {"step": state.step, "pools": pools}
-    course.turn(entry, state, replace(terms, holdings=holdings))
+    withdrawn = {name: held for name, held in terms.withdrawn.items() if name not in changes}
+    course.turn(entry, state, replace(terms, holdings=holdings, withdrawn=withdrawn))
 
 
 def amend(course: Following, entry: Entry, row: Plain) -> None:

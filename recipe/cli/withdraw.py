@@ -17,8 +17,12 @@ from recipe.run.withdraw import Ticket, Withdrawal, read_ids, withdraw_run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the run and the documents."""
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as runs/demo")
-    parser.add_argument(
-        "--documents", type=Path, required=True, metavar="FILE", help="ids of documents, one a line"
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--documents", type=Path, metavar="FILE", help="ids of documents, one a line")
+    which.add_argument(
+        "--again",
+        action="store_true",
+        help="what the run withdrew before, at a step that does not know of it: with --at, to go back there",
     )
     parser.add_argument("--pool", metavar="POOL", help="where to look; default: in every pool")
     parser.add_argument("--ticket", type=recordable, metavar="TEXT", help="of the request")
@@ -33,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Show what will be withdrawn, ask, put it on record, and say where it was read before."""
-    ids = read_ids(args.documents)
+    ids = [] if args.again else read_ids(args.documents)
 
     def agreed(withdrawal: Withdrawal) -> bool:
         if not args.json:
@@ -51,6 +55,7 @@ def execute(args: argparse.Namespace) -> int:
         ids,
         ticket=Ticket(reason=args.reason, ticket=args.ticket, approved_by=args.approved_by),
         pool=args.pool,
+        again=args.again,
         at=args.at,
         pools_root=args.pools_root,
         confirm=agreed,
@@ -60,9 +65,8 @@ def execute(args: argparse.Namespace) -> int:
     if withdrawal.manifest is None:
         say("nothing was written; --yes agrees without asking")
         return 1
-    say(
-        f"manifest {withdrawal.manifest} has it; where they were read before: "
-        f"recipe trace {args.run} --documents {args.documents}",
-        quiet=args.json,
+    where = (
+        "" if args.again else f"; where they were read: recipe trace {args.run} --documents {args.documents}"
     )
+    say(f"manifest {withdrawal.manifest} has it{where}", quiet=args.json)
     return 0

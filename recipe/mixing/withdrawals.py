@@ -14,7 +14,7 @@ compressed as a whole.
 from __future__ import annotations
 
 from base64 import b85decode, b85encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,11 @@ class Withdrawals:
             for name, known in self.pools.items()
         }
         return Withdrawals(number, {name: known for name, known in kept.items() if len(known.documents)})
+
+    def without(self, pools: Iterable[str]) -> Withdrawals:
+        """Without what was withdrawn of some pools: they were replaced."""
+        gone = set(pools)
+        return Withdrawals(self.number, {name: held for name, held in self.pools.items() if name not in gone})
 
     def and_then(self, documents: Mapping[str, ArrayLike]) -> Withdrawals:
         """With one more withdrawal: numbers of documents, by pool, in any order.

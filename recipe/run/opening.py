@@ -29,6 +29,7 @@ from recipe.run.run import Run
 from recipe.run.state import State, withdrawals_of
 from recipe.run.statement import Subject
 from recipe.run.stream import RunStream
+from recipe.run.taken_down import cleared, refuse_serving_again
 from recipe.run.turns import TurnAt, find_turn, turn_before
 
 NEW_DATA = (
@@ -70,11 +71,14 @@ def open_run(
     return open_place(folder, place, paths, accept_data_change=accept_data_change)
 
 
-def find_place(folder: RunFolder, step: int | None = None, state: bytes | None = None) -> Place:
+def find_place(
+    folder: RunFolder, step: int | None = None, state: bytes | None = None, *, again: bool = False
+) -> Place:
     """Where a run opens: at a state, at the checkpoint of a step, or at its last one.
 
     Raises:
-        RecipeError: no such checkpoint, or a record that is not what was written.
+        RecipeError: no such checkpoint, a record that is not what was written, or a place that would serve
+            withdrawn documents again (``again``: they are withdrawn there next).
     """
     check_chain(folder.ledger)
     check_nothing_lost(folder)
@@ -86,6 +90,8 @@ def find_place(folder: RunFolder, step: int | None = None, state: bytes | None =
         place = _place_of_state(folder, State.from_bytes(state), step)
     else:
         place = _place_of_step(folder, head, step)
+    if not again:
+        refuse_serving_again(folder, place.state.withdrawn, place.state.snapshot.step)
     return replace(place, known=head.tail.last)
 
 
@@ -166,6 +172,7 @@ def open_place(
         if differing and accept_data_change and not place.from_state:
             if problems := pool_problems(state.recipe, pools):
                 raise RecipeError("pools that do not go together", problems)
+            withdrawn = cleared(folder, state.withdrawn, pools, list(differing))
         else:
             refuse_changed(differing, fix=NEW_DATA)
     except RecipeError:
@@ -184,7 +191,7 @@ def open_place(
         base=read_from_beginning(reopened(snapshot, state.recipe), replaced),
         before=replace(subject, holdings=state.holdings),
     )
-    return handle(folder, place, subject, pools, turning)
+    return handle(folder, place, replace(subject, withdrawn=withdrawn), pools, turning)
 
 
 def handle(

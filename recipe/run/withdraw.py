@@ -28,6 +28,7 @@ from recipe.run.opening import find_place, handle
 from recipe.run.place import subject_of
 from recipe.run.rows_of_kind import last_of_kind
 from recipe.run.statement import text_on_record
+from recipe.run.taken_down import withdrawn_elsewhere
 from recipe.run.trace_documents import DocumentAt, chosen, find_ids, unknown_ids
 from recipe.sequences.blocks import measure
 
@@ -89,10 +90,11 @@ class Ticket:
 
 def withdraw_run(  # noqa: PLR0913 - the options of the verb
     path: str | Path,
-    documents: Sequence[str | int],
+    documents: Sequence[str | int] = (),
     *,
     ticket: Ticket,
     pool: str | None = None,
+    again: bool = False,
     at: int | None = None,
     pools_root: str | Path | None = None,
     confirm: Callable[[Withdrawal], bool] = lambda withdrawal: True,
@@ -104,6 +106,7 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
         documents: their ids; a text of digits is also looked for as a number.
         ticket: the reason.
         pool: where to look; default: every pool that has such an id.
+        again: also all that the run withdrew at any time and would serve again from there on.
         at: a step with a checkpoint; default: the last one.
         pools_root: where the pools are on this machine.
         confirm: asked with the withdrawal worked out; nothing is written unless it says yes.
@@ -114,13 +117,16 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
     folder = RunFolder(Path(path))
     folder.check()
     said = ticket.to_plain()
-    place = find_place(folder, at)
+    place = find_place(folder, at, again=again)
     state = place.state
     root = None if pools_root is None else Path(pools_root)
     pools = open_pools(state.recipe, known_paths(state.recipe, state.holdings, root))
     try:
         refuse_changed(changed(state.holdings, pools), fix="put the data back that the run was served from")
         found = _found(chosen(pools, pool), documents)
+        if again:
+            lists = withdrawn_elsewhere(folder, state.withdrawn)
+            found += [DocumentAt(name, number) for name, numbers in lists.items() for number in numbers]
         withdrawal, after = _worked_out(folder, state.withdrawn, found, pools)
         withdrawal = replace(
             withdrawal,

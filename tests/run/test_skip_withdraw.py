@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from recipe.run.ledger import read_rows
 from recipe.run.run import Run
 from recipe.run.skip import skip_run
 from recipe.run.withdraw import Ticket, read_ids, withdraw_run
-from tests.run.conftest import served, stage
+from tests.run.conftest import served, stage, write
 
 Build = Callable[..., Recipe]
 Rows = dict[str, list[list[tuple[Any, ...]]]]
@@ -149,19 +150,56 @@ def test_a_second_withdrawal_counts_only_what_is_new(tmp_path: Path, long: Recip
         assert not read & {3, 5, 7}
 
 
-def test_a_rewind_before_a_withdrawal_undoes_it_on_record(tmp_path: Path, long: Recipe):
+def test_no_place_serves_withdrawn_documents_again(tmp_path: Path, long: Recipe):
+    """A rewind, or an old state, goes on only where they are withdrawn as well."""
     path = tmp_path / "run"
     with recipe.start_run(long, path) as run:
         run.checkpoint(4)
-        whole = served(run.stream(), 0)
+        old = run.state(6)
         run.checkpoint(8)
-    withdraw_run(path, [3], ticket=WHY, pool="b")
-    with recipe.open_run(path, 4) as run:
+    withdraw_run(path, [3, 5], ticket=WHY, pool="b")
+    for place in ({"step": 4}, {"state": old}, {"step": 0}):
+        with pytest.raises(RecipeError, match=r"--again --at") as told:
+            recipe.open_run(path, **place)  # type: ignore[arg-type]
+    assert "2 of pool b" in str(told.value)
+    again = withdraw_run(path, again=True, at=4, ticket=WHY)
+    assert (again.step, again.documents, again.discards) == (4, {"b": 2}, 4)
+    with recipe.open_run(path) as run:
+        assert run.step == 4
+        read = {piece[1] for sequence in rows_by_pool(run, 4, 60)["b"] for piece in sequence}
+        assert not read & {3, 5}
         run.checkpoint(6)
-        assert served(run.stream(), 0) == whole
-    withdraw_run(path, [4], ticket=WHY, pool="b")
+    with pytest.raises(RecipeError, match="nothing to withdraw"):
+        withdraw_run(path, again=True, ticket=WHY)
     names = [row.data["file"] for row in read_rows(path / "ledger.jsonl") if row.kind == "withdraw"]
     assert names == ["withdrawn/0001.json", "withdrawn/0002.json"], "no list is written over"
+    assert recipe.audit_run(path).ok
+
+
+def test_new_data_without_the_withdrawn_documents_is_accepted(tmp_path: Path, pools_root: Path, build: Build):
+    """The pool was prepared again without them; with one of them in it, it is refused."""
+    shutil.copytree(pools_root, tmp_path / "pools")
+    one = stage(tokens=3000, context=16, chunk=480, quotas={"a": "50%", "b": "40%", "c": "10%"})
+    plain = build(stages={"one": one}, groups={}, max_epochs=9, pools_root=str(tmp_path / "pools"))
+    path = tmp_path / "run"
+    with recipe.start_run(plain, path) as run:
+        run.checkpoint(4)
+    withdraw_run(path, [55], ticket=WHY, pool="b")
+    for documents in (58, 50):
+        shutil.rmtree(tmp_path / "pools" / "b")
+        write(tmp_path / "pools" / "b", seed=9, documents=documents)
+        if documents == 58:
+            with pytest.raises(RecipeError, match="1 documents that were withdrawn: 55"):
+                recipe.open_run(path, accept_data_change=True)
+    with recipe.open_run(path, accept_data_change=True) as run:
+        run.checkpoint(8)
+        state = run.state()
+        whole = served(run.stream(), 8)
+    assert served(recipe.stream_from(state), 8) == whole
+    with recipe.open_run(path) as run:
+        assert served(run.stream(), 8) == whole
+        run.checkpoint(run.num_steps)
+    assert recipe.audit_run(path).ok
 
 
 def test_unknown_ids_are_told_with_the_nearest(tmp_path: Path, long: Recipe):
