@@ -49,6 +49,8 @@ def trace_row(  # noqa: PLR0913 - the options of the verb
         if hits is None:
             raise _no_row(lineage, course, (step, row), 0)
         of = Sources(tokenizers(course.stream.recipe, tokenizer), [Path(root) for root in sources])
+        for pool in {hit.pool for hit in hits}:
+            of.load(course.pools[course.stream.pools[pool]], [hit.document for hit in hits])
         return [_row_piece(course, hit, of, lineage.step) for hit in hits]
 
 

@@ -97,7 +97,8 @@ class Sources:
         for row in rows:
             name = names[row.document]
             found = None if name is None else held.get(name)
-            self._texts[pool.name, row.document] = row, self._checked(pool, row, name, found)
+            missing = _unfound(row, name, prepared.origin)
+            self._texts[pool.name, row.document] = row, self._checked(pool, row, found, missing)
 
     def place(self, pool: Pool, document: int, span: tuple[int, int]) -> SourcePlace:
         """Where tokens ``span`` of a document come from."""
@@ -125,20 +126,18 @@ class Sources:
         return found.text if found.known_from == "file" else None
 
     def _checked(
-        self, pool: Pool, row: Row, name: _Name | None, found: tuple[Path, Document | None] | None
+        self, pool: Pool, row: Row, found: tuple[Path, Document | None] | None, missing: str
     ) -> _Text:
-        """The text whose tokens are the document's: of its file, or of the tokens themselves."""
+        """The text whose tokens are the document's: of its file, or else of the tokens themselves."""
         tokenizer = self._tokenizer_of(pool)
         if tokenizer is None:
-            made = (
-                f"{pool.card.tokenizer_name} ({pool.card.tokenizer})" if pool.card.tokenizer else "not stated"
-            )
+            card = pool.card
+            made = f"{card.tokenizer_name} ({card.tokenizer})" if card.tokenizer else "not stated"
             return _Text(None, missing=f"the pool's tokenizer, {made}: name it with --tokenizer")
-        missing = _unfound(row, name)
-        if name is not None and found is not None:
+        if found is not None:
             path, document = found
             if document is not None and _hash(tokenizer, document.text) == row.content_hash:
-                return _Text(document.text, "file", str(path), name.line)
+                return _Text(document.text, "file", str(path), document.line)
             missing = f"{path} changed: it does not hold the document any more"
         text = _decoded(tokenizer, pool, row)
         if text is None:
@@ -160,12 +159,13 @@ def _decoded(tokenizer: Tokenizer, pool: Pool, row: Row) -> str | None:
     return text if _hash(tokenizer, text) == row.content_hash else None
 
 
-def _unfound(row: Row, name: _Name | None) -> str:
+def _unfound(row: Row, name: _Name | None, origin: str | None) -> str:
     if row.source is None:
         return "a source file: the pool names none"
+    made = "" if origin is None else f" (made by a program: {origin})"
     if name is None:
-        return f"a source file: {row.source!s:.80} was made by a program"
-    return f"{name.file}: name the folder that held the sources with --sources"
+        return f"a source file: {row.source!s:.80} is none{made}"
+    return f"{name.file}{made}: name the folder that held the sources with --sources"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +188,11 @@ class _Prepared:
             self._kinds: Mapping[str, Any] = {
                 entry["name"]: entry["kind"] for entry in record["inputs"] if "name" in entry
             }
+            origins = [str(entry["origin"]) for entry in record["inputs"] if "origin" in entry]
+            self.origin = origins[0] if origins else None
+            """Of documents that a program made: which."""
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            self._options, self._kinds = ReadOptions(), {}
+            self._options, self._kinds, self.origin = ReadOptions(), {}, None
 
     def name_of(self, source: Any) -> _Name | None:
         """File and line that a table's ``source`` means; None where it names no file."""
