@@ -173,7 +173,7 @@ class Lineage:
 def _last_place(folder: RunFolder) -> tuple[Place, Row | None]:
     """Where a run stands, and the row of that checkpoint; None where it has none."""
     while True:
-        place, tip = find_place(folder), read_head(folder.ledger).parent
+        place, tip = find_place(folder, again=True), read_head(folder.ledger).parent
         step = place.state.snapshot.step
         if tip is None or tip.end_step == step:  # else somebody wrote a checkpoint in between
             return place, tip
