@@ -154,6 +154,13 @@ def _with_growth(state: PoolState, change: Change, pool: Pool, withdrawn: Withdr
     return state
 
 
+def _as_it_was(at: Snapshot, old: Recipe, change: Change) -> Snapshot:
+    """A state whose pools that have grown since say how large they were."""
+    states = zip(old.pools, at.pools, strict=True)
+    pools = (grown_state(pool, change.grown[name]) if name in change.grown else pool for name, pool in states)
+    return replace(at, pools=tuple(pools))
+
+
 def worked_out(
     folder: RunFolder, place: Place, change: Change, *, anew: bool = False
 ) -> tuple[Amendment, Snapshot]:
@@ -191,7 +198,7 @@ def worked_out(
         changes=(*difference(old, new), *(f"pools.{name}: grown, {change.opens}" for name in change.grown)),
         old=old,
         new=new,
-        before=outlook(old, {name: pools[name] for name in old.pools}, at),
+        before=outlook(old, {name: pools[name] for name in old.pools}, _as_it_was(at, old, change)),
         after=after,
         discards=max(0, head.reached.end_step - at.step),
     )

@@ -251,14 +251,15 @@ def test_data_that_was_replaced_is_read_from_its_beginning(tmp_path):
 
 
 @pytest.mark.parametrize("opens", ["next-epoch", "now"])
-def test_a_pool_that_has_grown_is_read_on(tmp_path, opens):
+@pytest.mark.parametrize("start", [0, 3, 50])
+def test_a_pool_that_has_grown_is_read_on(tmp_path, opens, start):
     from recipe.pools import extend_pool
     from recipe.run.amend import amend_run
     from recipe.run.amending import Approval
 
     write(tmp_path)
     path = begin(tmp_path)
-    to_the_end(path, 50)
+    to_the_end(path, start)
     chance = np.random.default_rng(5)
     texts = [chance.integers(0, 200, 25) for _ in range(9)]
     extend_pool(tmp_path / "pools/code", tmp_path / "pools/more", texts)
@@ -267,6 +268,22 @@ def test_a_pool_that_has_grown_is_read_on(tmp_path, opens):
     for step in (53, 80, None):
         to_the_end(path, step)
         agree(path)
+
+
+def test_a_pool_may_grow_by_documents_of_another_length(tmp_path):
+    """Blocks of what it is now hold fewer sequences than were served of the block of then."""
+    from recipe.pools import extend_pool
+    from recipe.run.amend import amend_run
+    from recipe.run.amending import Approval
+
+    write_pools(tmp_path, {"web": 40, "maths": 6}, mean=30)
+    recipe.write_pool(tmp_path / "pools/code", [np.arange(60)] * 8, vocab_size=256, eos=255)
+    path = begin(tmp_path)
+    to_the_end(path, 25)
+    extend_pool(tmp_path / "pools/code", tmp_path / "pools/more", [[7]] * 60)
+    amend_run(path, ["pools.code.path=pools/more"], approval=Approval(reason="more code"), opens="now")
+    to_the_end(path, 60)
+    agree(path)
 
 
 @pytest.mark.parametrize("data", ["continue", "fresh"])
