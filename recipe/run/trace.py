@@ -6,7 +6,6 @@ were served. What a run serves later is found the same way, by walking.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -21,7 +20,7 @@ from recipe.mixing.row_pieces import Hit
 from recipe.mixing.tracing import Search, Stretch, merged
 from recipe.pools import Pool
 from recipe.run.trace_courses import Course, Lineage
-from recipe.run.trace_documents import DocumentAt, Ways, chosen, find_ids, find_text, unknown_ids
+from recipe.run.trace_documents import DocumentAt, Ways, chosen, find_ids, find_text, unknown_ids, ways_of
 from recipe.run.trace_nearest import Id
 from recipe.run.trace_tokenizers import TokenizerOf, tokenizers
 from recipe.run.trace_values import Progress, Reading, Trace, Traced, watch_nothing
@@ -46,7 +45,7 @@ class Wanted:
     @property
     def ways(self) -> list[Ways]:
         """The ids, each in the ways it can be read."""
-        return [_ways(one) for one in dict.fromkeys(self.ids)]
+        return [ways_of(one) for one in dict.fromkeys(self.ids)]
 
 
 def trace_document(
@@ -124,11 +123,6 @@ def trace_documents(
             ),
             gaps=tuple(gap for gap in lineage.gaps if gap.first_step < end),
         )
-
-
-def _ways(one: Id) -> Ways:
-    is_number = isinstance(one, str) and re.fullmatch(r"-?[0-9]{1,19}", one, re.ASCII) is not None
-    return (int(one), one) if is_number else (one,)
 
 
 def _end(lineage: Lineage, until: Until) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -56,6 +57,12 @@ def chosen(pools: Mapping[str, Pool], name: str | None) -> dict[str, Pool]:
 
 Ways = tuple[Id, ...]
 """An id, in the few ways it can be read: as a number, as a text."""
+
+
+def ways_of(one: Id) -> Ways:
+    """An id in the ways it can be read: a text of digits is a number too."""
+    is_number = isinstance(one, str) and re.fullmatch(r"-?[0-9]{1,19}", one, re.ASCII) is not None
+    return (int(one), one) if is_number else (one,)
 
 
 def find_ids(pools: Mapping[str, Pool], asked: Sequence[Ways]) -> tuple[list[DocumentAt], list[Ways]]:

@@ -29,7 +29,7 @@ from recipe.run.place import subject_of
 from recipe.run.rows_of_kind import last_of_kind
 from recipe.run.statement import text_on_record
 from recipe.run.taken_down import withdrawn_elsewhere
-from recipe.run.trace_documents import DocumentAt, chosen, find_ids, unknown_ids
+from recipe.run.trace_documents import DocumentAt, chosen, find_ids, unknown_ids, ways_of
 from recipe.sequences.blocks import measure
 
 FOLDER = "withdrawn"
@@ -178,17 +178,11 @@ def read_ids(path: Path) -> list[str]:
 
 
 def _found(pools: Mapping[str, Pool], documents: Sequence[str | int]) -> list[DocumentAt]:
-    asked = [_ways(one) for one in dict.fromkeys(documents)]
+    asked = [ways_of(one) for one in dict.fromkeys(documents)]
     found, unknown = find_ids(pools, asked)
     if unknown:
         raise unknown_ids(pools, unknown)
     return found
-
-
-def _ways(one: str | int) -> tuple[str | int, ...]:
-    """An id, and the number it may be read as."""
-    is_number = isinstance(one, str) and re.fullmatch(r"-?[0-9]{1,19}", one) is not None
-    return (one, int(one)) if is_number else (one,)
 
 
 def _worked_out(
