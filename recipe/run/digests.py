@@ -1,8 +1,8 @@
 """What the trainer was handed: a digest of each step's rows, appended by each rank to a file of its own.
 
-The files need no lease, no communication and no order; they may be deleted, and nobody has to write
-them. A line that was cut short by a crash counts for nothing. Where a step was served more than once
-(after a resume), the last line of each rank counts.
+The files need no lease and no communication; they may be deleted, and nobody has to write them. A line
+that was cut short by a crash counts for nothing. A rank adds its steps in rising order: a step that does
+not rise means that it went back (a resume), and what it had from that step on is discarded.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class BatchDigests:
     def __init__(self, path: str | Path) -> None:
         """``path``: a run's folder, or any other one, where it is written instead; it is made if need be."""
         self.folder = digest_folder(Path(path))
+        self._ledger = _size(Path(path) / "ledger.jsonl")
         self._files: dict[int, BinaryIO] = {}
 
     def add(
@@ -73,6 +74,7 @@ class BatchDigests:
             "rank": int(dp_rank),
             "of": int(dp_size),
             "rows": count,
+            "ledger": self._ledger,
             "digest": step_digest(row_digests(batch, step, rows)),
         }
         file = self._files.get(dp_rank)
@@ -102,6 +104,14 @@ def digest_folder(path: Path) -> Path:
     return path / FOLDER if (path / "run.yaml").is_file() else path
 
 
+def _size(ledger: Path) -> int | None:
+    """Bytes on record when the collector was opened: rows from there on are later than its lines."""
+    try:
+        return ledger.stat().st_size
+    except OSError:
+        return None
+
+
 def _opened(folder: Path, rank: int) -> BinaryIO:
     """The file of a rank, unbuffered: a line is there when ``add`` returns; a torn last line is ended."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,6 +133,8 @@ class Handed:
     step: int
     rows: int
     digest: str
+    ledger: int | None
+    """Bytes of the ledger when the first of the ranks was opened; None where one does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +150,7 @@ class Kept:
 
 
 def read_digests(folder: Path) -> Kept:
-    """The digests of a folder, ranks joined; the last line of a rank counts for a step.
+    """The digests of a folder, ranks joined.
 
     All ranks of a step must have been dealt alike: where the number of ranks changed and a step was
     served again, what the old ranks left behind does not count.
@@ -148,16 +160,18 @@ def read_digests(folder: Path) -> Kept:
     for path in sorted(folder.glob("rank-*.jsonl")):
         if not (match := _NAME.fullmatch(path.name)):
             continue
-        last: dict[int, tuple[int, int, str]] = {}
+        last: dict[int, tuple[int, int, int | None, str]] = {}
         for line in _lines(path, int(match[1])):
             if line is None:
                 unreadable += 1
-            else:
-                last[line["step"]] = (line["of"], line["rows"], line["digest"])
-        for step, (size, rows, digest) in last.items():
-            dealt.setdefault(step, {}).setdefault(size, _Dealt()).add(rows, digest)
+                continue
+            while last and next(reversed(last)) >= line["step"]:
+                last.popitem()
+            last[line["step"]] = (line["of"], line["rows"], line.get("ledger"), line["digest"])
+        for step, (size, rows, ledger, digest) in last.items():
+            dealt.setdefault(step, {}).setdefault(size, _Dealt()).add(rows, ledger, digest)
     whole = [
-        Handed(step, of.rows, f"{of.digest:0{_DIGITS}x}")
+        Handed(step, of.rows, f"{of.digest:0{_DIGITS}x}", of.ledger if of.knows else None)
         for step, sizes in sorted(dealt.items())
         for size, of in sizes.items()
         if of.ranks == size
@@ -172,12 +186,16 @@ class _Dealt:
     ranks: int = 0
     rows: int = 0
     digest: int = 0
+    ledger: int = 1 << 62
+    knows: bool = True
 
-    def add(self, rows: int, digest: str) -> None:
+    def add(self, rows: int, ledger: int | None, digest: str) -> None:
         """One more rank."""
         self.ranks += 1
         self.rows += rows
         self.digest ^= int(digest, 16)
+        self.ledger = min(self.ledger, 0 if ledger is None else ledger)
+        self.knows &= ledger is not None
 
 
 def _lines(path: Path, rank: int) -> Iterator[dict[str, Any] | None]:
@@ -191,6 +209,7 @@ def _lines(path: Path, rank: int) -> Iterator[dict[str, Any] | None]:
             words_of(line["digest"])
             known = all(type(number) is int and number >= 0 for number in numbers)
             good = known and line["format"] == FORMAT and line["rank"] == rank < line["of"]
+            good = good and type(line.get("ledger")) in (int, type(None))
         except (ValueError, TypeError, LookupError, RecursionError):
             good = False
         yield line if good else None

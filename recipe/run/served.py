@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+from bisect import bisect_left
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from recipe.pools.blocks import document_hash
 from recipe.run.digests import Handed, Kept, digest_folder, read_digests
 from recipe.run.opening import open_run
 from recipe.run.stream import RunStream
+from recipe.run.turns import turns_backwards
 from recipe.sequences.digest import row_digests, step_digest
 
 MOST_POSITIONS = 1 << 31
@@ -46,6 +48,8 @@ class Served:
     """Lines that say nothing."""
     impossible: int
     """Steps that cannot be assembled any more: their data was replaced, or is not there."""
+    apart: int
+    """Steps handed out that do not count: behind the last checkpoint, or before a turn that came later."""
     findings: tuple[Finding, ...]
     differing: int
     """Steps that differ; findings name the first ones."""
@@ -60,9 +64,10 @@ class Served:
             f"batch digests: in {agree:,} of {self.compared:,} steps compared the trainer was handed what "
             "the run serves (assembled by the stream itself, `recipe.mixing`, not by the audit's code)"
         )
-        if self.compared + self.impossible < self.kept:
-            chance = 100 * (self.compared + self.impossible) // self.kept
-            said += f"; {self.kept:,} steps have digests: one that differs is met with probability {chance} %"
+        on_record = self.kept - self.apart
+        if self.compared + self.impossible < on_record:
+            chance = 100 * (self.compared + self.impossible) // on_record
+            said += f"; {on_record:,} steps have digests: one that differs is met with probability {chance} %"
         others = [
             f"{number:,} {what}"
             for number, what in (
@@ -70,6 +75,7 @@ class Served:
                     self.impossible,
                     "steps cannot be assembled any more, their documents were replaced or erased",
                 ),
+                (self.apart, "steps were handed out before a turn or behind the last checkpoint"),
                 (self.partial, "steps lack a rank"),
                 (self.unreadable, "lines say nothing"),
             )
@@ -112,12 +118,23 @@ def compare_served(  # noqa: PLR0913 - the options of the verb
     kept = read_digests(folder)
     with open_run(path, pools_root=pools_root) as run:
         stream = run.stream()
-        groups = _groups([handed for handed in kept.steps if handed.step < stream.num_steps])
+        groups = _groups(_on_record(kept.steps, run.path / "ledger.jsonl", run.step))
         chosen = groups if full else _chosen(groups, stream, seed)
         with ThreadPoolExecutor(workers or os.cpu_count() or 1) as threads:
             answers = list(threads.map(lambda group: [_answer(stream, one) for one in group], chosen))
-        beyond = len(kept.steps) - sum(map(len, groups))
-    return _served(kept, [answer for group in answers for answer in group], beyond)
+    apart = len(kept.steps) - sum(map(len, groups))
+    return _served(kept, [answer for group in answers for answer in group], apart)
+
+
+def _on_record(steps: Sequence[Handed], ledger: Path, step: int) -> list[Handed]:
+    """Steps consumed before ``step``, unless the run turned at or before them after they were handed out."""
+    turns = sorted((row.offset, row.end_step) for row in turns_backwards(ledger))
+    counted = []
+    for handed in steps:
+        later = len(turns) if handed.ledger is None else bisect_left(turns, (handed.ledger, 0))
+        if handed.step < step and (later == len(turns) or turns[later][1] > handed.step):
+            counted.append(handed)
+    return counted
 
 
 def _groups(steps: Sequence[Handed]) -> list[Sequence[Handed]]:
@@ -176,7 +193,7 @@ def _holds_erased(stream: RunStream, handed: Handed) -> bool:
     return False
 
 
-def _served(kept: Kept, answers: Sequence[str | Finding | None], beyond: int) -> Served:
+def _served(kept: Kept, answers: Sequence[str | Finding | None], apart: int) -> Served:
     findings = [answer for answer in answers if isinstance(answer, Finding)]
     impossible = sum(isinstance(answer, str) for answer in answers)
     return Served(
@@ -184,7 +201,8 @@ def _served(kept: Kept, answers: Sequence[str | Finding | None], beyond: int) ->
         compared=len(answers) - impossible,
         partial=kept.partial,
         unreadable=kept.unreadable,
-        impossible=impossible + beyond,
+        impossible=impossible,
+        apart=apart,
         findings=tuple(findings[:_SHOWN]),
         differing=len(findings),
     )

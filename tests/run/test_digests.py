@@ -73,6 +73,40 @@ def test_the_last_time_a_step_was_served_counts_also_on_fewer_ranks(run_path):
     assert compare_served(run_path, full=True).differing == 0
 
 
+def test_what_was_handed_out_before_a_turn_is_not_held_against_it(build, tmp_path):
+    from recipe.run.skip import skip_run
+
+    run_path = tmp_path / "run"
+    with recipe.start_run(build(), run_path) as run:
+        run.checkpoint(3)
+        run.checkpoint(run.num_steps)
+    train(run_path, range(8), ranks=1)
+    skip_run(run_path, (3, 5), reason="a spike")
+    assert compare_served(run_path, full=True).compared == 3
+    with recipe.open_run(run_path) as run:
+        run.checkpoint(7)
+    served = compare_served(run_path, full=True)
+    assert (served.compared, served.differing, served.apart) == (3, 0, 5)
+    assert "before a turn or behind the last checkpoint" in served.said
+    train(run_path, range(3, 7), ranks=1)
+    served = compare_served(run_path, full=True)
+    assert (served.compared, served.differing, served.apart) == (7, 0, 0)
+
+
+def test_steps_behind_the_last_checkpoint_are_not_on_record(build, tmp_path):
+    with recipe.start_run(build(), tmp_path / "run") as run:
+        run.checkpoint(4)
+    train(tmp_path / "run", range(6))
+    served = compare_served(tmp_path / "run", full=True)
+    assert (served.kept, served.compared, served.apart) == (6, 4, 2)
+
+
+def test_a_rank_that_goes_back_discards_what_it_had_behind(run_path):
+    train(run_path, range(6), ranks=1)
+    train(run_path, [2], ranks=1)
+    assert [handed.step for handed in read_digests(run_path / "digests").steps] == [0, 1, 2]
+
+
 def test_a_line_that_was_cut_short_counts_for_nothing_and_the_next_one_does(run_path):
     train(run_path, range(2), ranks=1)
     path = run_path / "digests/rank-00000.jsonl"
