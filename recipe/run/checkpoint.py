@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -162,7 +163,7 @@ class Writer:
             RecipeError: the run went another way since, somebody else is writing, or the system refuses.
         """
         path = self._folder.ledger
-        with lease.held(self._folder.lease) as held:
+        with self._right_to_write() as (held, append):
             check_nothing_lost(self._folder)
             turn, after = find_turn(path, self.subject.turn)
             is_behind = after is None or after.end_step >= end.step
@@ -182,7 +183,7 @@ class Writer:
             draft = self._sealed(head, [], end, told, late=True)
             self._place(manifest_path(self._folder.path, draft.number), draft.manifest, held)
             held.check()
-            self._append(head.tail, draft.rows)
+            _add(append, head.tail, draft.rows)
             return draft.number
 
     def _lost_course(self, end: Snapshot, after: Row | None) -> RecipeError:
@@ -220,7 +221,7 @@ class Writer:
         """Write a draft under the lease; yields it and its last row while the lease is held."""
         head = self._head(standing, step)
         draft = drafted(head)
-        with lease.held(self._folder.lease) as held:
+        with self._right_to_write() as (held, append):
             if read_tail(self._folder.ledger) != head.tail:
                 head = self._head(standing, step)
                 draft = drafted(head)
@@ -230,17 +231,18 @@ class Writer:
             if draft.manifest:
                 self._place(manifest_path(self._folder.path, draft.number), draft.manifest, held)
             held.check()
-            self._append(head.tail, draft.rows)
+            _add(append, head.tail, draft.rows)
             yield draft, Row(_offset(head.tail, draft.rows[:-1]), draft.rows[-1])
+
+    @contextmanager
+    def _right_to_write(self) -> Iterator[tuple[lease.Lease, writes.Append]]:
+        """The lease, and the ledger locked: who sleeps while others think it dead still has that."""
+        with lease.held(self._folder.lease) as held, writes.locked(self._folder.ledger) as append:
+            yield held, append
 
     def _place(self, path: Path, data: bytes, held: lease.Lease) -> None:
         writes.make_folder(path.parent)
         writes.place_file(path, data, check=held.check)
-
-    def _append(self, tail: Tail, rows: list[Plain]) -> None:
-        data = b"".join(canonical(row) + b"\n" for row in rows)
-        data = (b"\n" if tail.unended else b"") + data
-        writes.append(self._folder.ledger, data, at=tail.end, size=tail.size)
 
     def _head(self, standing: Standing, step: int) -> Head:
         """The ledger's end, if this handle may write after it."""
@@ -478,6 +480,11 @@ def check_nothing_lost(folder: RunFolder) -> None:
             expected=f"manifest {latest}, which {path.name} is a copy of",
             fix="take the ledger from a copy: rows are never made up again; `recipe audit` names every fault",
         )
+
+
+def _add(append: writes.Append, tail: Tail, rows: list[Plain]) -> None:
+    data = b"".join(canonical(row) + b"\n" for row in rows)
+    append((b"\n" if tail.unended else b"") + data, at=tail.end, size=tail.size)
 
 
 def _offset(tail: Tail, rows: list[Plain]) -> int:

@@ -34,7 +34,7 @@ def say(folder: RunFolder, compose: Callable[[Tail], Plain]) -> Row:
         RecipeError: somebody else is writing, the record is damaged, or the system refuses; nothing was
             written then.
     """
-    with lease.held(folder.lease) as held:
+    with lease.held(folder.lease) as held, writes.locked(folder.ledger) as append:
         check_nothing_lost(folder)
         tail = read_tail(folder.ledger)
         body = compose(tail)
@@ -42,7 +42,7 @@ def say(folder: RunFolder, compose: Callable[[Tail], Plain]) -> Row:
         row = chained(tail.last, [body], time=now())[0]
         held.check()
         data = (b"\n" if tail.unended else b"") + canonical(row) + b"\n"
-        writes.append(folder.ledger, data, at=tail.end, size=tail.size)
+        append(data, at=tail.end, size=tail.size)
         return Row(tail.end + int(tail.unended), row)
 
 

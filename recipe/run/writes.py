@@ -29,6 +29,7 @@ TEMPORARY = ".tmp-"
 """How the names of unfinished files and folders begin."""
 LOCK_SECONDS = 2.0
 """How long a file that somebody else is appending to is waited for."""
+_LOOK_SECONDS = 0.01
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -88,36 +89,63 @@ def place_file(path: Path, data: bytes, *, check: Callable[[], None]) -> None:
         _sync_folder(path.parent)
 
 
-def append(path: Path, data: bytes, *, at: int, size: int) -> None:
-    """Cut a file of ``size`` bytes to ``at`` bytes, add ``data`` and fsync.
-
-    When it fails half-way the file is cut again as far as the system lets it; what a killed
-    process left behind is an unfinished last line, which readers know. The file is locked meanwhile,
-    where the file system has locks.
+@contextmanager
+def locked(path: Path) -> Iterator[Append]:
+    """A file to append to, which nobody else locks meanwhile, where the file system has locks.
 
     Raises:
-        RecipeError: the file has another size by now (nothing was written), or the system refuses.
+        RecipeError: somebody else is writing to it, or the system refuses.
     """
-    with _told(path, len(data)):
+    with _told(path, 0):
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            _lock(handle)
+    try:
+        if not _lock(handle):
+            raise RecipeError.single(
+                "the run is being written",
+                str(path),
+                given="a file that a running process has locked",
+                expected="a ledger that nobody is writing to",
+                fix="let that process finish, or end it",
+            )
+        yield Append(path, handle)
+    finally:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a process forked meanwhile has the file open as well
+        os.close(handle)
+
+
+class Append:
+    """Appends to a file that is locked; made by :func:`locked`."""
+
+    def __init__(self, path: Path, handle: int) -> None:
+        """Of an open file."""
+        self._path = path
+        self._handle = handle
+
+    def __call__(self, data: bytes, *, at: int, size: int) -> None:
+        """Cut the file of ``size`` bytes to ``at`` bytes, add ``data`` and fsync.
+
+        When it fails half-way the file is cut again as far as the system lets it; what a killed
+        process left behind is an unfinished last line, which readers know.
+
+        Raises:
+            RecipeError: the file has another size by now (nothing was written), or the system refuses.
+        """
+        handle = self._handle
+        with _told(self._path, len(data)):
             found = os.fstat(handle).st_size
             if found != size:
-                raise _grown(path, found, size)
-            if size != at:
-                os.ftruncate(handle, at)
-            os.lseek(handle, at, os.SEEK_SET)
-            _write_all(handle, data)
-            os.fsync(handle)
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(handle, at)
-            raise
-        finally:
-            with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_UN)  # a process forked meanwhile has the file open as well
-            os.close(handle)
+                raise _grown(self._path, found, size)
+            try:
+                if size != at:
+                    os.ftruncate(handle, at)
+                os.lseek(handle, at, os.SEEK_SET)
+                _write_all(handle, data)
+                os.fsync(handle)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(handle, at)
+                raise
 
 
 def rename_file(path: Path, to: Path) -> None:
@@ -198,20 +226,20 @@ def _make_way(path: Path, expected: bytes) -> None:
         _forget(aside)
 
 
-def _lock(handle: int) -> None:
-    """Lock a file until it is closed; without a word where the file system has no locks."""
+def _lock(handle: int) -> bool:
+    """Lock a file until it is closed, if nobody else has; also true where the file system has no locks."""
     give_up = time.monotonic() + LOCK_SECONDS
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= give_up:
-                raise BlockingIOError(errno.EAGAIN, "somebody else is writing to it") from None
-            time.sleep(0.01)
+                return False
+            time.sleep(_LOOK_SECONDS)
             continue
         except OSError:
             pass
-        return
+        return True
 
 
 def _fill(folder: Path, files: Mapping[str, bytes], folders: tuple[str, ...]) -> None:

@@ -127,9 +127,10 @@ def test_nothing_is_added_to_a_ledger_that_changed_behind_the_handle(path: Path,
 
 def test_a_file_of_another_size_is_not_added_to(tmp_path: Path):
     (tmp_path / "file").write_bytes(b"abcd")
-    refused(lambda: writes.append(tmp_path / "file", b"e", at=3, size=3))
-    assert (tmp_path / "file").read_bytes() == b"abcd"
-    writes.append(tmp_path / "file", b"e", at=3, size=4)
+    with writes.locked(tmp_path / "file") as append:
+        refused(lambda: append(b"e", at=3, size=3))
+        assert (tmp_path / "file").read_bytes() == b"abcd"
+        append(b"e", at=3, size=4)
     assert (tmp_path / "file").read_bytes() == b"abce"
 
 
