@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from recipe.mixing.plan import make_plan
     from recipe.pools import extend_pool, write_pool
     from recipe.report.ledger_table import ledger_table
-    from recipe.run.attach import attach_metrics
-    from recipe.run.branch import branch_run
-    from recipe.run.compare import compare_runs
+    from recipe.run.branching.branch import branch_run
+    from recipe.run.branching.wishes import Wish
+    from recipe.run.comparing.attach import attach_metrics
+    from recipe.run.comparing.compare import compare_runs
     from recipe.run.digests import BatchDigests
     from recipe.run.handover import hand_over_run
     from recipe.run.opening import open_run
     from recipe.run.start import resume_or_start, start_run
     from recipe.run.state import stream_from
     from recipe.run.status import run_status
-    from recipe.run.trace import trace_document, trace_documents
-    from recipe.run.trace_rows import trace_row
-    from recipe.run.wishes import Wish
+    from recipe.run.tracing.rows import trace_row
+    from recipe.run.tracing.trace import trace_document, trace_documents
 
 __all__ = [
     "BatchDigests",
@@ -61,11 +61,11 @@ __all__ = [
 _HOMES = {
     "BatchDigests": "recipe.run.digests",
     "RecipeError": "recipe.errors",
-    "Wish": "recipe.run.wishes",
-    "attach_metrics": "recipe.run.attach",
+    "Wish": "recipe.run.branching.wishes",
+    "attach_metrics": "recipe.run.comparing.attach",
     "audit_run": "recipe.audit",
-    "branch_run": "recipe.run.branch",
-    "compare_runs": "recipe.run.compare",
+    "branch_run": "recipe.run.branching.branch",
+    "compare_runs": "recipe.run.comparing.compare",
     "extend_pool": "recipe.pools",
     "hand_over_run": "recipe.run.handover",
     "ledger_table": "recipe.report.ledger_table",
@@ -77,9 +77,9 @@ _HOMES = {
     "seal_run": "recipe.audit",
     "start_run": "recipe.run.start",
     "stream_from": "recipe.run.state",
-    "trace_document": "recipe.run.trace",
-    "trace_documents": "recipe.run.trace",
-    "trace_row": "recipe.run.trace_rows",
+    "trace_document": "recipe.run.tracing.trace",
+    "trace_documents": "recipe.run.tracing.trace",
+    "trace_row": "recipe.run.tracing.rows",
     "verify_package": "recipe.integrations.acceptance",
     "verify_program": "recipe.integrations.acceptance",
     "verify_run": "recipe.integrations.acceptance",

@@ -12,8 +12,8 @@ from recipe.cli.options import add_json
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.report.amendments import amendment_lines, amendment_tables
 from recipe.report.comparison import comparison_tables, warning_lines
-from recipe.run.adopt import Adoption, Proposal, adopt_run
-from recipe.run.decisions import Word
+from recipe.run.comparing.adopt import Adoption, Proposal, adopt_run
+from recipe.run.comparing.decisions import Word
 
 DONE, NOT_AGREED = 0, 1
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from recipe.cli.options import add_json, add_record_words, add_yes
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.report.amendments import amendment_lines, amendment_tables
-from recipe.run.amend import Amendment, Approval, Goal, amend_run
+from recipe.run.changing.amend import Amendment, Approval, Goal, amend_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json
 from recipe.errors import Problem, RecipeError
-from recipe.run.attach import attach_metrics
-from recipe.run.measured import is_sealed
-from recipe.run.origin import split_place
+from recipe.run.branching.origin import split_place
+from recipe.run.comparing.attach import attach_metrics
+from recipe.run.comparing.measured import is_sealed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

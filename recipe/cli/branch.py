@@ -11,9 +11,9 @@ from recipe.cli.options import add_json, add_yes, is_override
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.errors import RecipeError
 from recipe.report.branches import branch_lines, branch_tables
-from recipe.run.branch import Branch, create_branches, plan_branches
-from recipe.run.origin import find_origin, split_place
-from recipe.run.wishes import DATA, Wish, read_wishes
+from recipe.run.branching.branch import Branch, create_branches, plan_branches
+from recipe.run.branching.origin import find_origin, split_place
+from recipe.run.branching.wishes import DATA, Wish, read_wishes
 
 _TABLES_OF = 6
 """Branches that have a column each; of more the lines must do."""

@@ -14,12 +14,12 @@ from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.errors import Problem, RecipeError
 from recipe.report.comparison import comparison_tables, warning_lines
 from recipe.run.canonical import Plain
-from recipe.run.compare import compared, read_histories
-from recipe.run.comparison import Comparison, Question
-from recipe.run.decisions import Decision, Word, chosen_run, decide, open_final
-from recipe.run.history import History
-from recipe.run.margins import FIX
-from recipe.run.measured import LOWER_WORDS, Direction
+from recipe.run.comparing.compare import compared, read_histories
+from recipe.run.comparing.comparison import Comparison, Question
+from recipe.run.comparing.decisions import Decision, Word, chosen_run, decide, open_final
+from recipe.run.comparing.history import History
+from recipe.run.comparing.margins import FIX
+from recipe.run.comparing.measured import LOWER_WORDS, Direction
 
 DONE, VIOLATED, NOT_AGREED = 0, 1, 1
 

@@ -16,12 +16,12 @@ from recipe.errors import RecipeError
 from recipe.maths.shares import parse_percent, parse_weight
 from recipe.report.branches import branch_lines
 from recipe.report.screens import ranking_table, screen_tables
-from recipe.run.branch import create_branches
-from recipe.run.measured import Direction
-from recipe.run.mixtures import Draws, Grid, How, Table
-from recipe.run.origin import find_origin, split_place
-from recipe.run.ranking import Ranking, plan_confirmation, rank_screen
-from recipe.run.screening import Ask, Screen, create_screen, plan_screen, plan_screen_of_branches
+from recipe.run.branching.branch import create_branches
+from recipe.run.branching.origin import find_origin, split_place
+from recipe.run.comparing.measured import Direction
+from recipe.run.screening.mixtures import Draws, Grid, How, Table
+from recipe.run.screening.ranking import Ranking, plan_confirmation, rank_screen
+from recipe.run.screening.screen import Ask, Screen, create_screen, plan_screen, plan_screen_of_branches
 
 _USAGE = """Three uses:
   recipe screen RECIPE [KEY=VALUE …] (--grid STEP | --dirichlet N | --weights FILE.csv) --out DIR

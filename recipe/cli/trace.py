@@ -10,10 +10,10 @@ from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.errors import RecipeError
 from recipe.report.traces import row_tables, trace_tables
-from recipe.run.trace import Until, Wanted, trace_documents
-from recipe.run.trace_rows import trace_row
-from recipe.run.trace_values import Progress
-from recipe.run.withdraw import read_ids
+from recipe.run.changing.withdraw import read_ids
+from recipe.run.tracing.rows import trace_row
+from recipe.run.tracing.trace import Until, Wanted, trace_documents
+from recipe.run.tracing.values import Progress
 
 EXAMPLE = """\
 Examples:

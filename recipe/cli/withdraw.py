@@ -11,7 +11,7 @@ from recipe.cli.options import add_json, add_record_words, add_yes, recordable
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.report.amendments import discard_lines
 from recipe.report.tables import table
-from recipe.run.withdraw import Ticket, Withdrawal, read_ids, withdraw_run
+from recipe.run.changing.withdraw import Ticket, Withdrawal, read_ids, withdraw_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

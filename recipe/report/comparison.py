@@ -11,10 +11,10 @@ from rich.tree import Tree
 from recipe.maths.intervals import FEWEST, Estimate
 from recipe.report.figures import amount
 from recipe.report.tables import table
-from recipe.run.comparison import Comparison, RunAtStep
-from recipe.run.effects import Cell, Metric
-from recipe.run.lineage_tree import Node
-from recipe.run.throughput import Rest
+from recipe.run.comparing.comparison import Comparison, RunAtStep
+from recipe.run.comparing.effects import Cell, Metric
+from recipe.run.comparing.lineage_tree import Node
+from recipe.run.comparing.throughput import Rest
 
 NO_SPREAD = "no spread known"
 

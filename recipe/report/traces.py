@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from recipe.report.tables import table
-from recipe.run.trace_values import Reading, RowPiece, Trace, Traced
+from recipe.run.tracing.values import Reading, RowPiece, Trace, Traced
 
 MOST_SHOWN = 20
 """Documents that get a table of their own; of more, each gets a line."""

@@ -18,10 +18,10 @@ from recipe.mixing.ending import ending
 from recipe.mixing.opening import close_pools
 from recipe.mixing.snapshot import Snapshot
 from recipe.pools import Pool
-from recipe.run.amending import Approval, open_for, turned, words_at, worked_out
 from recipe.run.canonical import Plain
+from recipe.run.changing.amending import Approval, open_for, turned, words_at, worked_out
+from recipe.run.changing.consulting import asked, is_due, memory_at
 from recipe.run.checkpoint import Standing, Turning, Writer
-from recipe.run.consulting import asked, is_due, memory_at
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import Tail
 from recipe.run.place import Place, stream_of

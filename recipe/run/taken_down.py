@@ -19,7 +19,7 @@ from recipe.run.canonical import digest
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import Row, row_at
 from recipe.run.rows_of_kind import rows_of_kind
-from recipe.run.trace_documents import find_ids
+from recipe.run.tracing.documents import find_ids
 
 Lists = dict[str, list[int]]
 """Numbers of documents by pool."""

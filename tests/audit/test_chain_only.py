@@ -115,10 +115,10 @@ def test_a_ledger_that_is_no_file_is_a_finding(recorded, changed):
 
 def test_the_files_of_every_turn_are_compared(tmp_path):
     """A branch's parent, its recipes, lists of withdrawn documents: each by its hash in a row."""
-    from recipe.run.amend import amend_run
-    from recipe.run.amending import Approval
-    from recipe.run.branch import Wish, branch_run
-    from recipe.run.withdraw import Ticket, withdraw_run
+    from recipe.run.branching.branch import Wish, branch_run
+    from recipe.run.changing.amend import amend_run
+    from recipe.run.changing.amending import Approval
+    from recipe.run.changing.withdraw import Ticket, withdraw_run
     from tests.audit.runs import start, write_pools
 
     write_pools(tmp_path, {"web": 60, "code": 40, "maths": 30})

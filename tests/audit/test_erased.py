@@ -10,8 +10,8 @@ import pytest
 
 import recipe
 from recipe.pools import open_pool
-from recipe.run.branch import Wish, branch_run
-from recipe.run.withdraw import Ticket, withdraw_run
+from recipe.run.branching.branch import Wish, branch_run
+from recipe.run.changing.withdraw import Ticket, withdraw_run
 from tests.audit.runs import start, write_pools
 
 DOCUMENTS = [3, 4, 17]

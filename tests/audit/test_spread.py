@@ -194,7 +194,7 @@ def test_what_a_rewind_discarded_was_not_read(tmp_path):
 @pytest.mark.parametrize("returned", [False, True])
 @pytest.mark.parametrize(("start", "stop"), [(0, 12), (20, 23), (20, 60), (40, 41)])
 def test_steps_that_were_skipped_were_not_read_until_they_come_back(tmp_path, returned, start, stop):
-    from recipe.run.skip import skip_run
+    from recipe.run.changing.skip import skip_run
 
     write(tmp_path)
     path = begin(tmp_path)
@@ -207,7 +207,7 @@ def test_steps_that_were_skipped_were_not_read_until_they_come_back(tmp_path, re
 
 
 def test_documents_that_were_withdrawn_are_not_read_from_then_on(tmp_path):
-    from recipe.run.withdraw import Ticket, withdraw_run
+    from recipe.run.changing.withdraw import Ticket, withdraw_run
 
     write(tmp_path)
     path = begin(tmp_path)
@@ -223,8 +223,8 @@ def test_documents_that_were_withdrawn_are_not_read_from_then_on(tmp_path):
 
 
 def test_an_amendment_changes_nothing_of_what_was_read(tmp_path):
-    from recipe.run.amend import amend_run
-    from recipe.run.amending import Approval
+    from recipe.run.changing.amend import amend_run
+    from recipe.run.changing.amending import Approval
 
     write(tmp_path)
     path = begin(tmp_path)
@@ -254,8 +254,8 @@ def test_data_that_was_replaced_is_read_from_its_beginning(tmp_path):
 @pytest.mark.parametrize("start", [0, 3, 50])
 def test_a_pool_that_has_grown_is_read_on(tmp_path, opens, start):
     from recipe.pools import extend_pool
-    from recipe.run.amend import amend_run
-    from recipe.run.amending import Approval
+    from recipe.run.changing.amend import amend_run
+    from recipe.run.changing.amending import Approval
 
     write(tmp_path)
     path = begin(tmp_path)
@@ -273,8 +273,8 @@ def test_a_pool_that_has_grown_is_read_on(tmp_path, opens, start):
 def test_a_pool_may_grow_by_documents_of_another_length(tmp_path):
     """Blocks of what it is now hold fewer sequences than were served of the block of then."""
     from recipe.pools import extend_pool
-    from recipe.run.amend import amend_run
-    from recipe.run.amending import Approval
+    from recipe.run.changing.amend import amend_run
+    from recipe.run.changing.amending import Approval
 
     write_pools(tmp_path, {"web": 40, "maths": 6}, mean=30)
     recipe.write_pool(tmp_path / "pools/code", [np.arange(60)] * 8, vocab_size=256, eos=255)
@@ -289,7 +289,7 @@ def test_a_pool_may_grow_by_documents_of_another_length(tmp_path):
 @pytest.mark.parametrize("data", ["continue", "fresh"])
 @pytest.mark.parametrize("parent", [True, False])
 def test_a_branch_counts_what_its_parents_read(tmp_path, data, parent):
-    from recipe.run.branch import Wish, branch_run
+    from recipe.run.branching.branch import Wish, branch_run
 
     write(tmp_path)
     path = begin(tmp_path)

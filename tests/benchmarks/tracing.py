@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import recipe
-from recipe.run.trace_values import Reading
+from recipe.run.tracing.values import Reading
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.recorded import CONTEXT, PARTS, Recorded, recorded
 

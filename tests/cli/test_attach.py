@@ -10,8 +10,8 @@ import pytest
 import recipe
 from recipe.cli.main import main
 from recipe.config import load_recipe
-from recipe.run.history import read_history
-from recipe.run.measured import metrics_at
+from recipe.run.comparing.history import read_history
+from recipe.run.comparing.measured import metrics_at
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 import recipe
 from recipe.cli.main import main
 from recipe.config import load_recipe
-from recipe.run.evidence import read_evidence
+from recipe.run.comparing.evidence import read_evidence
+from recipe.run.comparing.history import read_history
 from recipe.run.folder import RunFolder
-from recipe.run.history import read_history
 
 LOSSES = {"A": 2.5, "B": 2.25}
 SECRET = 1.98765

@@ -13,9 +13,9 @@ import pytest
 import recipe
 from recipe.cli.main import main
 from recipe.config import recipe_from_plain
-from recipe.run.branch import branch_run
-from recipe.run.trace_values import Reading
-from recipe.run.wishes import Wish
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
+from recipe.run.tracing.values import Reading
 from recipe.text.prepare import prepare_pool
 from recipe.text.tokenizers import load_tokenizer
 

@@ -17,10 +17,10 @@ from recipe.audit.verify import Acceptance
 from recipe.config import recipe_from_plain
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance import Sample, verify_package, verify_program, verify_run
-from recipe.run.branch import branch_run
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
 from recipe.run.handover import Wanted, hand_over_run
 from recipe.run.handover.staging import SUMS_NAME
-from recipe.run.wishes import Wish
 from tests.run.handed import (
     contents,
     copied,

@@ -8,9 +8,9 @@ from dataclasses import replace
 from rich.console import Console
 
 from recipe.report.traces import row_tables, trace_tables
-from recipe.run.trace_courses import Gap
-from recipe.run.trace_sources import SourcePlace
-from recipe.run.trace_values import Reading, RowPiece, Trace, Traced
+from recipe.run.tracing.courses import Gap
+from recipe.run.tracing.sources import SourcePlace
+from recipe.run.tracing.values import Reading, RowPiece, Trace, Traced
 
 READING = Reading(
     run="r", pool="p", document="[b]x", epoch=0, step=3, row=1, columns=(4, 8), start=10, stop=14, fresh=11,

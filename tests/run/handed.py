@@ -10,9 +10,9 @@ from typing import Any
 
 import recipe
 from recipe.config import recipe_from_plain
-from recipe.run.amend import Approval, amend_run
-from recipe.run.skip import skip_run
-from recipe.run.withdraw import Ticket, withdraw_run
+from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.skip import skip_run
+from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
 from recipe.text.tokenizers import load_tokenizer

@@ -9,11 +9,11 @@ from typing import cast
 import recipe
 from recipe import RecipeError
 from recipe.run import writes
-from recipe.run.adopt import How, adopt_run
-from recipe.run.decisions import Word
-from recipe.run.evidence import read_evidence
+from recipe.run.comparing.adopt import How, adopt_run
+from recipe.run.comparing.decisions import Word
+from recipe.run.comparing.evidence import read_evidence
+from recipe.run.comparing.history import read_history
 from recipe.run.folder import RunFolder
-from recipe.run.history import read_history
 from recipe.run.ledger import read_rows
 from tests.run.faulty import FaultyOs, copy, cuts_of, in_child, killed_before
 

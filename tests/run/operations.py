@@ -10,16 +10,16 @@ from typing import Any
 
 import recipe
 from recipe.config import Recipe, recipe_from_plain
-from recipe.run.adopt import adopt_run
-from recipe.run.amend import Approval, amend_run
-from recipe.run.branch import branch_run
-from recipe.run.compare import compared, read_histories
-from recipe.run.comparison import Question
-from recipe.run.decisions import Word, decide, open_final
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
+from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.skip import skip_run
+from recipe.run.changing.withdraw import Ticket, withdraw_run
+from recipe.run.comparing.adopt import adopt_run
+from recipe.run.comparing.compare import compared, read_histories
+from recipe.run.comparing.comparison import Question
+from recipe.run.comparing.decisions import Word, decide, open_final
 from recipe.run.ledger import Row, read_tail, surviving
-from recipe.run.skip import skip_run
-from recipe.run.wishes import Wish
-from recipe.run.withdraw import Ticket, withdraw_run
 from tests.run.conftest import write
 
 WHY = Approval(reason="evaluation", approved_by="Ada")

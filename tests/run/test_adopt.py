@@ -15,17 +15,17 @@ import recipe
 from recipe import RecipeError
 from recipe.config import recipe_to_plain
 from recipe.run import lease
-from recipe.run.adopt import adopt_run
-from recipe.run.amend import Approval, amend_run
-from recipe.run.branch import branch_run
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
 from recipe.run.canonical import hash_of
-from recipe.run.decisions import Word, decisions_about
-from recipe.run.evidence import read_evidence
+from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.comparing.adopt import adopt_run
+from recipe.run.comparing.decisions import Word, decisions_about
+from recipe.run.comparing.evidence import read_evidence
+from recipe.run.comparing.history import read_history
 from recipe.run.folder import RunFolder
-from recipe.run.history import read_history
 from recipe.run.ledger import read_rows
 from recipe.run.sayings import went_on_in
-from recipe.run.wishes import Wish
 from tests.run.compared import loss, started
 from tests.run.conftest import Build, served, write
 

@@ -10,8 +10,8 @@ import pytest
 
 import recipe
 from recipe import RecipeError
-from recipe.run.history import read_history
-from recipe.run.measured import metrics_at, without_sealed
+from recipe.run.comparing.history import read_history
+from recipe.run.comparing.measured import metrics_at, without_sealed
 from tests.run.conftest import Build
 
 

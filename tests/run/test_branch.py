@@ -12,11 +12,11 @@ import pytest
 import recipe
 from recipe import RecipeError
 from recipe.pools import open_pool
-from recipe.run.branch import branch_run, create_branches, plan_branches
+from recipe.run.branching.branch import branch_run, create_branches, plan_branches
+from recipe.run.branching.origin import find_origin
+from recipe.run.branching.wishes import Wish
 from recipe.run.ledger import read_rows
 from recipe.run.manifest import latest_path, manifest_path, read_manifest, unseal
-from recipe.run.origin import find_origin
-from recipe.run.wishes import Wish
 from recipe.sequences.reading_order import BlockPlace, place_of_unit
 from tests.run.conftest import Build, served, stage, write
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import recipe
-from recipe.run.branch import branch_run, plan_branches
-from recipe.run.origin import find_origin
-from recipe.run.wishes import Wish
-from recipe.run.withdraw import Ticket, withdraw_run
+from recipe.run.branching.branch import branch_run, plan_branches
+from recipe.run.branching.origin import find_origin
+from recipe.run.branching.wishes import Wish
+from recipe.run.changing.withdraw import Ticket, withdraw_run
 from tests.run.conftest import Build, write
 from tests.run.test_branch import pieces
 

@@ -11,7 +11,7 @@ import pytest
 
 from recipe.config import Recipe, recipe_from_plain, settle
 from recipe.config.amending import amended
-from recipe.run.controlled import Control, Side, compare_sides
+from recipe.run.branching.controlled import Control, Side, compare_sides
 
 SHARES = {
     "english": "61.6%",

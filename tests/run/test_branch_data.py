@@ -11,11 +11,11 @@ import pytest
 import recipe
 from recipe.config import recipe_from_plain, recipe_to_plain
 from recipe.pools.writer import PoolWriter
-from recipe.run.branch import branch_run, plan_branches
+from recipe.run.branching.branch import branch_run, plan_branches
+from recipe.run.branching.origin import find_origin
+from recipe.run.branching.wishes import Wish
 from recipe.run.ledger import read_rows
 from recipe.run.manifest import latest_path, manifest_path, read_manifest
-from recipe.run.origin import find_origin
-from recipe.run.wishes import Wish
 from tests.run.conftest import Build, served, stage, write
 from tests.run.test_branch import pieces, refused
 

@@ -14,10 +14,10 @@ import recipe
 from recipe import RecipeError
 from recipe.config import recipe_from_plain
 from recipe.run import writes
-from recipe.run.branch import branch_run
-from recipe.run.mixtures import Grid
-from recipe.run.screening import Ask, create_screen, plan_screen
-from recipe.run.wishes import Wish
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
+from recipe.run.screening.mixtures import Grid
+from recipe.run.screening.screen import Ask, create_screen, plan_screen
 from tests.run import faulty
 from tests.run.faulty import FaultyOs, full_from_then_on, full_once
 

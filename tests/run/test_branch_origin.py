@@ -9,12 +9,12 @@ import pytest
 
 import recipe
 from recipe import RecipeError
-from recipe.run.branch import branch_run
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.origin import find_origin, later_withdrawals, split_place
+from recipe.run.branching.wishes import Wish
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import read_rows
-from recipe.run.origin import find_origin, later_withdrawals, split_place
 from recipe.run.sayings import say
-from recipe.run.wishes import Wish
 from tests.run.conftest import Build, served
 
 

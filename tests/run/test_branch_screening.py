@@ -15,14 +15,14 @@ import recipe
 from recipe import RecipeError
 from recipe.config import Recipe
 from recipe.config.stage import Stage
-from recipe.run.attach import attach_metrics
-from recipe.run.branch import create_branches
+from recipe.run.branching.branch import create_branches
+from recipe.run.branching.origin import find_origin
+from recipe.run.comparing.attach import attach_metrics
 from recipe.run.ledger import read_rows
 from recipe.run.manifest import sealed
-from recipe.run.mixtures import Draws, Grid, Mixture, Table, mixtures, with_mixture
-from recipe.run.origin import find_origin
-from recipe.run.ranking import plan_confirmation, rank_screen
-from recipe.run.screening import (
+from recipe.run.screening.mixtures import Draws, Grid, Mixture, Table, mixtures, with_mixture
+from recipe.run.screening.ranking import plan_confirmation, rank_screen
+from recipe.run.screening.screen import (
     Ask,
     create_screen,
     plan_screen,

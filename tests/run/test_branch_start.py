@@ -11,10 +11,10 @@ import pytest
 import recipe
 from recipe import RecipeError
 from recipe.pools.writer import PoolWriter
-from recipe.run.branch import branch_run
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
 from recipe.run.ledger import read_rows
 from recipe.run.manifest import latest_path, read_manifest
-from recipe.run.wishes import Wish
 from tests.run.conftest import Build
 
 START = {"weights": "org/model-7b", "revision": "abc1", "tokenizer": "org-tokenizer", "prior": "18T"}

@@ -12,8 +12,8 @@ import pytest
 import recipe
 from recipe import RecipeError
 from recipe.run.canonical import canonical
-from recipe.run.compare import compared, read_histories
-from recipe.run.comparison import Question
+from recipe.run.comparing.compare import compared, read_histories
+from recipe.run.comparing.comparison import Question
 from tests.run.compared import loss, started
 from tests.run.conftest import Build, stage
 

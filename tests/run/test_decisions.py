@@ -12,12 +12,12 @@ import recipe
 from recipe import RecipeError
 from recipe.run import writes
 from recipe.run.canonical import canonical, digest
-from recipe.run.compare import compared, read_histories
-from recipe.run.comparison import Comparison, Question
-from recipe.run.decisions import Word, decide, open_final
-from recipe.run.evidence import evidence_path, read_evidence
+from recipe.run.comparing.compare import compared, read_histories
+from recipe.run.comparing.comparison import Comparison, Question
+from recipe.run.comparing.decisions import Word, decide, open_final
+from recipe.run.comparing.evidence import evidence_path, read_evidence
+from recipe.run.comparing.history import read_history
 from recipe.run.folder import RunFolder
-from recipe.run.history import read_history
 from tests.run.compared import loss, started
 from tests.run.conftest import Build
 from tests.run.faulty import FaultyOs, full_from_then_on

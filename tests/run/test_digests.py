@@ -74,7 +74,7 @@ def test_the_last_time_a_step_was_served_counts_also_on_fewer_ranks(run_path):
 
 
 def test_what_was_handed_out_before_a_turn_is_not_held_against_it(build, tmp_path):
-    from recipe.run.skip import skip_run
+    from recipe.run.changing.skip import skip_run
 
     run_path = tmp_path / "run"
     with recipe.start_run(build(), run_path) as run:

@@ -12,15 +12,15 @@ import pytest
 
 import recipe
 from recipe import RecipeError
-from recipe.run.amend import Approval, amend_run
-from recipe.run.branch import branch_run
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
 from recipe.run.canonical import canonical
-from recipe.run.history import read_history
+from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.skip import skip_run
+from recipe.run.changing.withdraw import Ticket, withdraw_run
+from recipe.run.comparing.history import read_history
+from recipe.run.comparing.lineage_tree import find_parent, totals_of
 from recipe.run.ledger import chained, first_line, read_rows
-from recipe.run.lineage_tree import find_parent, totals_of
-from recipe.run.skip import skip_run
-from recipe.run.wishes import Wish
-from recipe.run.withdraw import Ticket, withdraw_run
 from tests.run.compared import advance, loss, started
 from tests.run.conftest import Build, stage, write
 

@@ -12,10 +12,10 @@ import pytest
 import recipe
 from recipe import RecipeError
 from recipe.run import lease, writes
+from recipe.run.comparing.history import read_history
+from recipe.run.comparing.measured import metrics_at
 from recipe.run.folder import RunFolder
-from recipe.run.history import read_history
 from recipe.run.ledger import read_rows
-from recipe.run.measured import metrics_at
 from tests.run.conftest import Build, served
 from tests.run.faulty import FaultyOs, full_from_then_on, full_once
 

@@ -14,10 +14,10 @@ import recipe
 from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.run.canonical import digest
+from recipe.run.changing.skip import skip_run
+from recipe.run.changing.withdraw import Ticket, read_ids, withdraw_run
 from recipe.run.ledger import read_rows
 from recipe.run.run import Run
-from recipe.run.skip import skip_run
-from recipe.run.withdraw import Ticket, read_ids, withdraw_run
 from tests.run.conftest import served, stage, write
 
 Build = Callable[..., Recipe]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import recipe
-from recipe.run.history import read_history
-from recipe.run.throughput import Throughput, rest_at, rest_of_run
+from recipe.run.comparing.history import read_history
+from recipe.run.comparing.throughput import Throughput, rest_at, rest_of_run
 from tests.run.conftest import Build
 
 POSITIONS = 15 * 48 + 10 * 96

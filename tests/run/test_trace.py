@@ -15,13 +15,13 @@ from recipe import RecipeError
 from recipe.config import recipe_from_plain
 from recipe.mixing.tracing import Search, Stretch
 from recipe.pools.growth import extend_pool
-from recipe.run.amend import Approval, amend_run
-from recipe.run.amending import Growth
-from recipe.run.branch import branch_run
-from recipe.run.skip import skip_run
-from recipe.run.trace import Wanted
-from recipe.run.wishes import Wish
-from recipe.run.withdraw import Ticket, withdraw_run
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
+from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amending import Growth
+from recipe.run.changing.skip import skip_run
+from recipe.run.changing.withdraw import Ticket, withdraw_run
+from recipe.run.tracing.trace import Wanted
 from tests.run.conftest import Build, stage, write
 from tests.run.traced import Held, held, traced
 

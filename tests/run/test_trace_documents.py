@@ -12,8 +12,8 @@ import recipe
 from recipe import RecipeError
 from recipe.pools import open_pool
 from recipe.pools.pool import Pool
-from recipe.run.trace_documents import DocumentAt, chosen, find_ids, find_text, unknown_ids
-from recipe.run.trace_nearest import nearest_id
+from recipe.run.tracing.documents import DocumentAt, chosen, find_ids, find_text, unknown_ids
+from recipe.run.tracing.nearest import nearest_id
 from recipe.text.tokenizers import ByteTokenizer, Tokenizer
 from tests.pools.megatron_files import write_pair
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import recipe
-from recipe.run.amend import Approval, amend_run
+from recipe.run.changing.amend import Approval, amend_run
 from recipe.run.ledger import read_rows
-from recipe.run.trace_courses import Course, Lineage
-from recipe.run.trace_record import Record, RowMark
+from recipe.run.tracing.courses import Course, Lineage
+from recipe.run.tracing.record import Record, RowMark
 from tests.run.conftest import Build
 
 WHY = Approval(reason="evaluation", approved_by="Ada")

@@ -11,8 +11,8 @@ import pytest
 import recipe
 from recipe import RecipeError
 from recipe.config import recipe_from_plain
-from recipe.run.trace import Wanted, trace_documents
-from recipe.run.trace_values import RowPiece
+from recipe.run.tracing.trace import Wanted, trace_documents
+from recipe.run.tracing.values import RowPiece
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
 from recipe.text.sources import ReadOptions

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import recipe
-from recipe.run.trace import Wanted
-from recipe.run.trace_values import Reading
+from recipe.run.tracing.trace import Wanted
+from recipe.run.tracing.values import Reading
 
 
 class Held(NamedTuple):

@@ -15,7 +15,7 @@ from recipe.mixing.row_pieces import Hit
 from recipe.mixing.tracing import Search, Stretch, merged
 from recipe.mixing.walker import Walker
 from recipe.run.stream import RunStream
-from recipe.run.trace_courses import Course
+from recipe.run.tracing.courses import Course
 from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
 
 STEPS = 12

@@ -19,7 +19,7 @@ from recipe.integrations.acceptance.gathering import ROWS, STEPS, Gathered, Span
 from recipe.integrations.acceptance.text import check_text
 from recipe.run.opening import open_run
 from recipe.run.state import stream_from
-from recipe.run.trace_courses import Lineage
+from recipe.run.tracing.courses import Lineage
 
 MOST_COURSES = 8
 """Turns of a run that are looked at, the latest of them."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from recipe.audit.findings import Finding
 from recipe.audit.verify import Check, Key, Readings, claim, open_claim
 from recipe.errors import RecipeError
-from recipe.run.trace_courses import Course
-from recipe.run.trace_sources import Sources
-from recipe.run.trace_tokenizers import tokenizers
+from recipe.run.tracing.courses import Course
+from recipe.run.tracing.sources import Sources
+from recipe.run.tracing.tokenizers import tokenizers
 from recipe.text.tokenizers import Tokenizer
 
 

@@ -1,0 +1,1 @@
+"""Branches: runs that start from a checkpoint of another one."""

@@ -1,0 +1,77 @@
+"""What stands against a branch: data that is not its parent's, and changes of what lies behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from recipe.config import Recipe
+from recipe.errors import Problem, RecipeError
+from recipe.mixing.snapshot import Snapshot
+from recipe.mixing.turning import behind_problems
+from recipe.pools import Pool
+from recipe.run.branching.wishes import DATA, Wish
+from recipe.run.holdings import Holding, Holdings
+
+_PAST = "start another run to have it otherwise: what lies before the checkpoint is its parent's"
+
+
+def last_seen(before: Holdings, old: Recipe, new: Recipe) -> Holdings:
+    """Where the pools of a branch were last: those with a path of their own are looked for there."""
+    kept = {}
+    for name, pool in new.pools.items():
+        if name in before and old.pools[name].path == pool.path and old.pools_root == new.pools_root:
+            kept[name] = before[name]
+            continue
+        if pool.path is None:
+            fix = "give it a path; a stock alone is enough for `recipe plan` only"
+            given, expected = "no path", "the folder of the pool"
+            raise RecipeError.single(
+                "no data to run on", f"pools.{name}.path", given=given, expected=expected, fix=fix
+            )
+        kept[name] = Holding(path=str(new.pool_path(name).absolute()), fingerprint="")
+    return kept
+
+
+def is_other(held: Holding, pool: Pool) -> bool:
+    """Whether a pool is not the one that a run held."""
+    return pool.fingerprint != held.fingerprint
+
+
+def data_problems(
+    wish: Wish, before: Holdings, pools: Mapping[str, Pool], fresh: Sequence[str]
+) -> list[Problem]:
+    """Pools whose content changed must be read fresh, and this must be said."""
+    known = ", ".join(pools)
+    problems = [
+        Problem("--fresh", name, f"a pool of the branch: {known}", "correct the name")
+        for name in wish.fresh
+        if name not in pools
+    ]
+    if wish.data not in DATA:
+        problems.append(Problem("--data", wish.data, "continue or fresh", "continue is the default"))
+    for name, pool in pools.items():
+        if name not in before or name in fresh or not is_other(before[name], pool):
+            continue
+        was, becomes = before[name].tokenizer, pool.card.tokenizer
+        what = f"fingerprint {pool.fingerprint}"
+        if was != becomes:
+            what += f", made with tokenizer {becomes or 'that it does not name'}"
+        fix = f"put the parent's data back, or say that it is read from its beginning: --fresh {name}"
+        if was != becomes:
+            fix = "say that all data is read from its beginning: --data fresh"
+        expected = f"fingerprint {before[name].fingerprint}, as its parent read it"
+        problems.append(Problem(f"pools.{name}", what, expected, fix))
+    return problems
+
+
+def past_problems(old: Recipe, new: Recipe, at: Snapshot, fresh: Sequence[str]) -> list[Problem]:
+    """What a branch changes of what lies behind it; what begins anew with it may change."""
+    allowed = {"seed", "tokenizer", "start"}
+    allowed |= {f"pools.{name}.{key}" for name in fresh for key in ("block_units", "eos", "bos")}
+    problems = []
+    for problem in behind_problems(old, new, at):
+        if problem.where not in allowed:
+            fix = problem.fix.replace("; or branch the run", "").replace(", or branch the run", "")
+            problems.append(replace(problem, fix=_PAST if "branch the run" in fix else fix))
+    return problems

@@ -1,0 +1,1 @@
+"""Changes of a run on the way: amendments, policies, skips, withdrawals."""

@@ -1,0 +1,83 @@
+"""Amendments: another recipe from a step on; what was spent stays spent, the rest is planned anew.
+
+An amendment takes effect at a checkpoint and is put on record with a manifest of its own, so the run
+goes on with it whenever it is opened next. A run that is training takes it up when it is opened
+again, or when every rank has got the new state (``run.amend`` gives it) through ``stream_from``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from recipe.config import Recipe
+from recipe.config.amending import amended
+from recipe.mixing.opening import close_pools
+from recipe.run.changing.amending import Amendment, Approval, Growth, open_for, turned, words_at, worked_out
+from recipe.run.changing.totals import Goal, solved
+from recipe.run.comparing.throughput import rest_of_run
+from recipe.run.folder import RunFolder
+from recipe.run.opening import find_place, handle
+
+__all__ = ["Amendment", "Approval", "Goal", "amend_run"]
+
+
+def amend_run(  # noqa: PLR0913 - the options of the verb
+    path: str | Path,
+    changes: Sequence[str] | Recipe,
+    *,
+    approval: Approval,
+    at: int | None = None,
+    from_pool: str | None = None,
+    goal: Goal | None = None,
+    opens: Growth | None = None,
+    pools_root: str | Path | None = None,
+    confirm: Callable[[Amendment], bool] = lambda amendment: True,
+) -> Amendment:
+    """Change a run's recipe from a checkpoint on.
+
+    Args:
+        path: the run's folder.
+        changes: ``key=value`` as on the command line, over the recipe in force; or a whole recipe.
+        approval: the reason, and who approved it.
+        at: a step with a checkpoint; default: the last one. What is on record after it is discarded.
+        from_pool: the pool that gives (or gets) the difference in shares, exactly.
+        goal: the quotas are what the whole stage or run shall reach; default: they hold from now on.
+        opens: what pools that have more parts now do: open them at their next epoch, or begin it now.
+        pools_root: where the pools are on this machine.
+        confirm: asked with the amendment worked out; nothing is written unless it says yes.
+
+    Returns:
+        the amendment; its ``manifest`` is None when it was not confirmed.
+
+    Raises:
+        RecipeError: what is behind would change; a pool runs out for certain; a goal that cannot be
+            reached; a damaged record. Nothing was written.
+    """
+    folder = RunFolder(Path(path))
+    folder.check()
+    said = approval.to_plain()
+    place = find_place(folder, at)
+    old = place.state.recipe
+    new = (
+        changes
+        if isinstance(changes, Recipe)
+        else amended(old, changes, stage=list(old.stages)[place.state.snapshot.stage], from_pool=from_pool)
+    )
+    if goal is not None:
+        new = solved(folder, place, new, goal)
+    change = open_for(place, new, opens, None if pools_root is None else Path(pools_root))
+    try:
+        amendment, base = worked_out(folder, place, change)
+        ahead = amendment.after.end_positions - amendment.after.positions
+        rest = rest_of_run(path, ahead)
+        amendment = replace(amendment, rest=None if rest is None else rest.to_plain())
+        if not confirm(amendment):
+            return amendment
+        subject, turning = turned(folder, place, change, base, said)
+        run = handle(folder, place, subject, change.pools, turning)
+        manifest = run.put_on_record(words_at(folder, place.state.snapshot.step))
+    finally:
+        close_pools(change.pools.values())
+    return replace(amendment, manifest=manifest)

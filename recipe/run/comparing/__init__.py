@@ -1,0 +1,1 @@
+"""Runs against each other: metrics, decisions, and what a decision rests on."""

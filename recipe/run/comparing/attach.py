@@ -1,0 +1,77 @@
+"""Metrics that come later than their checkpoint: evaluations, and the result of a short fine-tuning."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from recipe.errors import Problem, RecipeError
+from recipe.run.canonical import Plain
+from recipe.run.comparing.measured import POOL
+from recipe.run.folder import RunFolder
+from recipe.run.ledger import Row, Tail
+from recipe.run.manifest import manifest_path, read_manifest
+from recipe.run.sayings import counted_checkpoint, say
+from recipe.run.statement import Metrics, Statement
+
+
+def attach_metrics(
+    path: str | Path, metrics: Metrics, manifest: int | None = None, *, step: int | None = None
+) -> int:
+    """Put metrics on record that belong to a checkpoint written before.
+
+    The run may be open and training meanwhile. Of two values of one metric the later one counts. A set
+    is an area (``code``), a pool (``pool:NAME``), a fixed short fine-tuning (``sft/short``), or a final
+    test (``final/NAME``): that one is not shown until a decision is recorded.
+
+    Args:
+        path: the run's folder.
+        metrics: ``{set: {name: number}}``; what is not finite is recorded as the text ``nan`` or ``inf``.
+        manifest: which checkpoint; default: the run's last.
+        step: the checkpoint of a step, in place of a manifest's number.
+
+    Returns:
+        The number of the manifest that the metrics belong to.
+
+    Raises:
+        RecipeError: no run, no such checkpoint, a pool that the run does not have, somebody else is
+            writing, or the system refuses. Nothing was written then.
+        ValueError: metrics that are none, or both ``manifest`` and ``step``.
+    """
+    if manifest is not None and step is not None:
+        raise ValueError(f"manifest {manifest} and step {step}: give one of them")
+    plain = Statement.of(uri=None, digest=None, gpu_hours=None, metrics=metrics).metrics
+    if not plain or not all(plain.values()):
+        raise ValueError(f"metrics is {metrics!r:.80}; metrics are {{set: {{name: number}}}}, at least one")
+    folder = RunFolder(Path(path))
+    folder.check()
+
+    def compose(tail: Tail) -> Plain:
+        row = counted_checkpoint(folder, tail, manifest, step)
+        _check_pools(folder, row, plain)
+        return {
+            "kind": "metrics",
+            "manifest": row.data["manifest"],
+            "manifest_hash": row.data["manifest_hash"],
+            "metrics": plain,
+        }
+
+    return int(say(folder, compose).data["manifest"])
+
+
+def _check_pools(folder: RunFolder, checkpoint: Row, metrics: Plain) -> None:
+    """Raise RecipeError for sets of pools that the run does not have."""
+    named = [name for name in metrics if name.startswith(POOL)]
+    if not named:
+        return
+    path = manifest_path(folder.path, int(checkpoint.data["manifest"]))
+    pools = list(read_manifest(path, checkpoint.data["manifest_hash"])["pools"])
+    problems = []
+    for name in named:
+        pool = name.removeprefix(POOL)
+        if pool not in pools:
+            near = get_close_matches(pool, pools, n=1)
+            fix = f"did you mean '{POOL}{near[0]}'?" if near else "name a pool, or call the set otherwise"
+            problems.append(Problem(name, pool, f"a pool of the run: {', '.join(pools)}", fix))
+    if problems:
+        raise RecipeError(f"{folder.path}: metrics of pools it does not have", problems)

@@ -1,0 +1,1 @@
+"""Screens: many mixtures on small proxies, ranked, the best confirmed."""
