@@ -25,7 +25,7 @@ from recipe.mixing.stream import Stream
 from recipe.run.files import LINES_NAME, SEQUENCES, Content, Line, content_of, link_of, linked, read_lines
 from recipe.run.run import Run
 from recipe.run.stream import RunStream
-from recipe.run.writes import append, replace_file
+from recipe.run.writes import locked, replace_file
 
 BYTES_PER_POSITION = 3
 """About what a position takes in a compressed file."""
@@ -157,7 +157,8 @@ class _Lines:
             return
         lines = list(linked([content_of(*steps_of(path), path) for path in paths], self.link))
         data = b"".join(line.to_bytes() for line in lines)
-        append(self._path, data, at=self._end, size=self._end)
+        with locked(self._path) as append:
+            append(data, at=self._end, size=self._end)
         self._end += len(data)
         self.link, self.uri = lines[-1].link, f"{SEQUENCES}/{paths[-1].name}"
 
