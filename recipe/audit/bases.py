@@ -100,7 +100,8 @@ def at_the_beginning(at: State, pools: set[int]) -> State:
     return replace(
         at,
         pools=tuple(
-            replace(pool, cursor=Cursor()) if index in pools else pool for index, pool in enumerate(at.pools)
+            replace(pool, cursor=Cursor(), held=()) if index in pools else pool
+            for index, pool in enumerate(at.pools)
         ),
     )
 

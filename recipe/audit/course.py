@@ -27,26 +27,27 @@ class Course(Following):
 
     def follow(self) -> None:
         """Go through all rows."""
-        quick = Quick()
-        for entry in self.text.entries:
-            self.findings[entry.line] = []
-            if entry.computed is None:
-                self._lose()
-                continue
-            found = quick.look(self, entry) if entry.kind == "chunk" else None
-            if found is not None:
-                self._go_on(*found)
-                continue
-            try:
-                self._row(entry, self.text.row(entry))
-            except _FAULTS as error:
-                known = (
-                    error if isinstance(error, Malformed) else Malformed("", "a row of its kind", str(error))
-                )
-                self.say(entry, "shape", known.field, known.expected, known.observed)
-                if entry.kind in ("chunk", *TURNS):
-                    self._lose()
+        quick, line, entries = Quick(), 0, self.text.entries
+        while line < len(entries):
+            taken = quick.take(self, line) if entries[line].kind == "chunk" else 0
+            if not taken:
+                self._entry(entries[line])
+            line += taken or 1
         self.end_segment()
+
+    def _entry(self, entry: Entry) -> None:
+        """One line; whatever is wrong with it stops nothing."""
+        self.findings[entry.line] = []
+        if entry.computed is None:
+            self._lose()
+            return
+        try:
+            self._row(entry, self.text.row(entry))
+        except _FAULTS as error:
+            known = error if isinstance(error, Malformed) else Malformed("", "a row of its kind", str(error))
+            self.say(entry, "shape", known.field, known.expected, known.observed)
+            if entry.kind in ("chunk", *TURNS):
+                self._lose()
 
     def _row(self, entry: Entry, row: Plain) -> None:
         """One row, by its kind."""
@@ -71,12 +72,6 @@ class Course(Following):
         """A row cannot be read: the next closing row has no known start."""
         self.end_segment()
         self.lineage.lose()
-
-    def _go_on(self, mark: Mark, stop: Stop) -> None:
-        """A chunk's row goes on from the last closing row."""
-        self.stops.append(stop)
-        self.end_segment()
-        self.lineage.close(mark)
 
     def _chunk(self, entry: Entry, row: Plain) -> None:
         if not self.terms.is_known:

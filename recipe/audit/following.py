@@ -120,6 +120,15 @@ class Following:
         if state is None:
             self.lineage.lose()
 
+    def go_on(self, mark: Mark, stop: Stop, drawn: frozenset[str]) -> None:
+        """A chunk's row without a fault goes on from the last closing row, in its leg."""
+        self.findings[mark.entry.line] = []
+        before, layout = self.lineage.marks[-1], mark.terms.intent.layouts[mark.stage]
+        positions = layout.positions_at(mark.step) - layout.positions_at(before.step)
+        stops, self.stops = (*self.stops, stop), []
+        self.segments.append(Segment(before.entry, stops, mark.stage, positions, mark.terms, drawn))
+        self.lineage.close(mark)
+
     def end_segment(self) -> None:
         """What was collected since the last closing row becomes one piece of work."""
         stops, self.stops = tuple(self.stops), []

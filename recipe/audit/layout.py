@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, lcm
 
 from recipe.config import Recipe, Stage
@@ -109,7 +110,7 @@ class StageLayout:
         for leg, after in zip(self.legs, (*self.legs[1:], None), strict=True):
             a, b = max(start, leg.begin), stop if after is None else min(stop, after.begin)
             if a < b:
-                before, here = (owed(leg.parts, leg.whole, at - leg.begin) for at in (a, b))
+                before, here = (_owed(leg.parts, at - leg.begin) for at in (a, b))
                 total = [x + y - z for x, y, z in zip(total, here, before, strict=True)]
         return total
 
@@ -126,6 +127,12 @@ class StageLayout:
         """Chunks closed when ``step`` steps of the run are consumed; the stage's end closes its last one."""
         full = (self.positions_at(step) - self.first_position) // self.chunk
         return full + (step == self.stop_step and self.close_of(full - 1) < step)
+
+
+@lru_cache(64)
+def _owed(parts: tuple[int, ...], tokens: int) -> list[int]:
+    """Tokens owed by shares; rows follow each other, so every place is asked for twice."""
+    return owed(parts, sum(parts), tokens)
 
 
 def lay_out(recipe: Recipe) -> tuple[StageLayout, ...]:
