@@ -128,7 +128,8 @@ def _agreed(question: str, args: argparse.Namespace) -> bool:
 def _answer(comparison: Comparison, decision: Decision | None, args: argparse.Namespace) -> int:
     if args.json:
         plain: Plain = comparison.to_plain()
-        print_json({**plain, "decision": decision and asdict(decision)})
+        decided = comparison.decided or decision is not None
+        print_json({**plain, "decided": decided, "decision": decision and asdict(decision)})
     elif decision is None:
         _show(comparison)
     else:

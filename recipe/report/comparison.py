@@ -14,9 +14,27 @@ from recipe.report.tables import table
 from recipe.run.comparing.comparison import Comparison, RunAtStep
 from recipe.run.comparing.effects import Cell, Metric
 from recipe.run.comparing.lineage_tree import Node
-from recipe.run.comparing.throughput import Rest
+from recipe.run.comparing.margins import Judgement
 
 NO_SPREAD = "no spread known"
+MOST_RUNS = 4
+"""Runs that have a column each; of more, each arm has one."""
+_RUN_COLUMNS: tuple[str, ...] = (
+    "run",
+    "arm",
+    "seed",
+    "branched from",
+    "manifest",
+    "positions",
+    "counted",
+)
+_HOURS_COLUMNS = (
+    "GPU-hours",
+    "positions per GPU-hour",
+    "counted per GPU-hour",
+    "GPU-hours of the rest",
+    "time of the rest",
+)
 
 
 def comparison_tables(comparison: Comparison) -> Iterator[RenderableType]:
@@ -33,36 +51,23 @@ def warning_lines(comparison: Comparison) -> Iterator[str]:
     """What speaks against the comparison, and what is not shown."""
     for line in comparison.remarks:
         yield f"UNCONTROLLED: {line}"
+    said = "decided; --open-final opens" if comparison.decided else "sealed until a decision"
     for name, runs in comparison.sealed.items():
-        yield f"sealed until a decision: {name} ({', '.join(runs)})"
+        yield f"{said}: {name} ({', '.join(runs)})"
 
 
 def _runs(comparison: Comparison) -> Group:
-    rows = [_run_cells(run) for run in comparison.runs]
-    columns = (
-        "run",
-        "arm",
-        "seed",
-        "branched from",
-        "manifest",
-        "positions",
-        "counted",
-        "GPU-hours",
-        "positions per GPU-hour",
-        "counted per GPU-hour",
-        "GPU-hours of the rest",
-        "time of the rest",
-    )
     counts = sorted({run.count for run in comparison.runs})
-    return table(
-        f"at step {comparison.step:,}",
-        columns,
-        rows,
-        caption=(
-            f"counted: {' and '.join(counts)} tokens; GPU-hours as the trainers state them; the rest at the "
-            "rate between a run's last two checkpoints that state them"
-        ),
-    )
+    rows, columns = [_run_cells(run) for run in comparison.runs], _RUN_COLUMNS
+    caption = f"counted: {' and '.join(counts)} tokens"
+    if any(run.gpu_hours is not None for run in comparison.runs):
+        rows = [(*row, *_hours_cells(run)) for row, run in zip(rows, comparison.runs, strict=True)]
+        columns += _HOURS_COLUMNS
+        caption += (
+            "; GPU-hours as the trainers state them; the rest at the rate between a run's last two "
+            "checkpoints that state them"
+        )
+    return table(f"at step {comparison.step:,}", columns, rows, caption=caption)
 
 
 def _run_cells(run: RunAtStep) -> tuple[str, ...]:
@@ -77,15 +82,16 @@ def _run_cells(run: RunAtStep) -> tuple[str, ...]:
         str(run.manifest),
         f"{run.positions:,}",
         f"{run.counted:,}",
-        "–" if run.gpu_hours is None else f"{run.gpu_hours:,}",
-        *_rest_cells(run.rest),
     )
 
 
-def _rest_cells(rest: Rest | None) -> tuple[str, str, str, str]:
+def _hours_cells(run: RunAtStep) -> tuple[str, ...]:
+    """Its GPU-hours, its rates, and what the rest will take."""
+    hours, rest = "–" if run.gpu_hours is None else f"{run.gpu_hours:,}", run.rest
     if rest is None:
-        return "–", "–", "–", "–"
+        return hours, "–", "–", "–", "–"
     return (
+        hours,
         amount(round(rest.measured.positions_per_gpu_hour)),
         amount(round(rest.measured.counted_per_gpu_hour)),
         figure(rest.gpu_hours),
@@ -94,27 +100,46 @@ def _rest_cells(rest: Rest | None) -> tuple[str, str, str, str]:
 
 
 def _pools(comparison: Comparison) -> Group:
-    first, *others = comparison.runs
-    names = list(dict.fromkeys(name for run in comparison.runs for name in run.pools))
-    columns = ["pool", first.label]
-    for run in others:
-        columns += [run.label, "more (+), less (-)"]
-    rows = [[name, *_token_cells([run.spent.get(name) for run in comparison.runs])] for name in names]
-    for group in dict.fromkeys(group for run in comparison.runs for group in run.groups):
-        sums = [run.of_group(group) if group in run.groups else None for run in comparison.runs]
-        rows.append([f"(group) {group}", *_token_cells(sums)])
-    total = ["all", f"{first.counted:,}"]
-    for run in others:
-        total += [f"{run.counted:,}", exactly_signed(run.counted - first.counted)]
-    return table("tokens read, cumulative", columns, rows, total=total)
+    """What each run read; of many runs, what those of each arm did."""
+    runs = comparison.runs
+    by_arm = len(runs) > MOST_RUNS and len(comparison.arms) < len(runs)
+    columns = {arm.name: arm.runs for arm in comparison.arms}
+    if not by_arm:
+        columns = {run.label: (place,) for place, run in enumerate(runs)}
+
+    def cells(counts: Sequence[int | None]) -> Iterator[str]:
+        for place, members in enumerate(columns.values()):
+            here = [counts[run] for run in members]
+            yield _span([f"{count:,}" for count in _sorted(here)])
+            if place:
+                more = sorted((count or 0) - (counts[0] or 0) for count in here)
+                yield _span([exactly_signed(count) for count in more])
+
+    first, *others = columns
+    titles = ["pool", first, *(title for name in others for title in (name, "more (+), less (-)"))]
+    names = list(dict.fromkeys(name for run in runs for name in run.pools))
+    rows = [[name, *cells([run.spent.get(name) for run in runs])] for name in names]
+    for group in dict.fromkeys(group for run in runs for group in run.groups):
+        sums = [run.of_group(group) if group in run.groups else None for run in runs]
+        rows.append([f"(group) {group}", *cells(sums)])
+    total = ["all", *cells([run.counted for run in runs])]
+    caption = f"a column an arm: least..most over its seeds; against run {runs[0].label}" if by_arm else ""
+    return table("tokens read, cumulative", titles, rows, total=total, caption=caption)
 
 
-def _token_cells(counts: Sequence[int | None]) -> Iterator[str]:
-    """What each run read, and how much more than the first."""
-    for place, count in enumerate(counts):
-        yield "–" if count is None else f"{count:,}"
-        if place:
-            yield exactly_signed((count or 0) - (counts[0] or 0))
+def _sorted(counts: Sequence[int | None]) -> list[int]:
+    return sorted(count for count in counts if count is not None)
+
+
+def _span(texts: Sequence[str]) -> str:
+    """Sorted numbers as one text: one of them where all are alike, else the least and the most.
+
+    >>> _span([]), _span(["7", "7"]), _span(["7", "8", "9"])
+    ('–', '7', '7..9')
+    """
+    if not texts:
+        return "–"
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]}..{texts[-1]}"
 
 
 def _metrics(comparison: Comparison) -> Iterator[Group]:
@@ -123,15 +148,21 @@ def _metrics(comparison: Comparison) -> Iterator[Group]:
     columns = ["metric", "better"]
     for place, arm in enumerate(comparison.arms):
         columns += [arm.name, "difference"] if place else [arm.name]
-    yield table(
-        "metrics",
-        columns,
-        [_metric_cells(metric) for metric in comparison.metrics],
-        caption=(
-            f"means over an arm's seeds, ± half of the two-sided 95 % interval (Student's t); below {FEWEST} "
-            f"seeds: {NO_SPREAD}; differences against {comparison.arms[0].name}, seed by seed where marked ="
-        ),
-    )
+    caption = f"means over an arm's seeds, {_interval_caption(comparison.metrics)}"
+    if len(comparison.arms) > 1:
+        caption += f"; differences against {comparison.arms[0].name}, seed by seed where marked ="
+    yield table("metrics", columns, [_metric_cells(metric) for metric in comparison.metrics], caption=caption)
+
+
+def _interval_caption(metrics: Sequence[Metric]) -> str:
+    """What stands behind a mean: an interval, or, said once, that no spread is known."""
+    made = [cell.estimate for metric in metrics for cell in metric.cells if cell.estimate is not None]
+    told = []
+    if any(each.half_width is not None for each in made):
+        told.append("± half of the two-sided 95 % interval (Student's t)")
+    if any(each.half_width is None for each in made):
+        told.append(f"below {FEWEST} seeds: {NO_SPREAD}")
+    return "; ".join(told)
 
 
 def _metric_cells(metric: Metric) -> list[str]:
@@ -157,13 +188,15 @@ def _delta_text(metric: Metric, delta: Estimate, *, paired: bool) -> str:
     worse = metric.worse_by(delta)
     word = "worse" if worse > 0 else "better" if worse < 0 else "equal"
     is_open = worse and delta.half_width is not None and delta.half_width >= abs(worse)
+    if not worse and not delta.half_width:
+        return "equal"
     text = _estimate_text(delta, f"{float(delta.mean):+.6g}")
     return f"{'= ' if paired else ''}{text} {word}{', or not' if is_open else ''}"
 
 
 def _estimate_text(made: Estimate, mean: str) -> str:
     if made.half_width is None:
-        return f"{mean} ({made.count} seed{'s' if made.count > 1 else ''}, {NO_SPREAD})"
+        return f"{mean} ({made.count} seed{'s' if made.count > 1 else ''})"
     return f"{mean} ± {made.half_width:.3g} ({made.count} seeds)"
 
 
@@ -175,9 +208,9 @@ def _margins(comparison: Comparison) -> Iterator[Group]:
             each.metric,
             each.arm,
             "not finite" if each.worse_by is None else f"{float(each.worse_by):+.6g}",
-            NO_SPREAD if each.at_worst is None else f"{each.at_worst:+.6g}",
+            "–" if each.at_worst is None else f"{each.at_worst:+.6g}",
             f"{float(each.margin):g}",
-            each.verdict.upper() if each.verdict == "violated" else each.verdict,
+            _verdict(each),
         )
         for each in comparison.judgements
     ]
@@ -190,11 +223,19 @@ def _margins(comparison: Comparison) -> Iterator[Group]:
     )
 
 
+def _verdict(judged: Judgement) -> str:
+    if judged.verdict == "holds on the mean":
+        return f"{judged.verdict} ({NO_SPREAD})"
+    return judged.verdict.upper() if judged.verdict == "violated" else judged.verdict
+
+
 def _ranking(comparison: Comparison) -> Iterator[Group]:
     if not comparison.ranking:
         return
     rows = [(str(place), cell.arm, mean_text(cell)) for place, cell in enumerate(comparison.ranking, start=1)]
-    yield table(f"ranked by {comparison.rank_by}", ("place", "arm", "mean"), rows)
+    made = [cell.estimate for cell in comparison.ranking if cell.estimate is not None]
+    caption = f"below {FEWEST} seeds: {NO_SPREAD}" if any(each.half_width is None for each in made) else ""
+    yield table(f"ranked by {comparison.rank_by}", ("place", "arm", "mean"), rows, caption=caption)
 
 
 def lineage_text(nodes: tuple[Node, ...]) -> Group:

@@ -37,13 +37,30 @@ def test_tables_show_tokens_metrics_rest_and_lineage(runs: Path, capsys: pytest.
         "GPU-hours of the rest",
         "tokens read, cumulative",
         "code.loss",
-        "2 seeds, no spread known",
+        "2.375 (2 seeds)",
+        "below 3 seeds: no spread known",
         "lineage: what each read itself, and in total",
         "UNCONTROLLED: B against A: no common ancestor",
         "sealed until a decision: final/code (B)",
     ):
         assert text in out
     assert str(SECRET) not in out
+    assert out.count("no spread known") == 1
+
+
+def test_runs_without_GPU_hours_have_no_columns_of_them_and_seeds_share_one(small: Path, capsys):
+    for name, epochs in (("A", 4), ("B", 5)):
+        for seed in (1, 2, 3):
+            changes = [f"max_epochs={epochs}", f"seed={seed}"]
+            with recipe.start_run(load_recipe("small.yaml", changes), f"runs/{name}-s{seed}") as run:
+                run.checkpoint(4, metrics={"code": {"loss": 2.5}})
+    assert main(["compare", *(f"runs/{name}-s{seed}" for name in "AB" for seed in (1, 2, 3))]) == 0
+    out = capsys.readouterr().out
+    assert "GPU-hour" not in out
+    read = out.split("tokens read, cumulative")[1].split("metrics")[0]
+    assert read.split()[:7] == ["pool", "A", "B", "more", "(+),", "less", "(-)"]
+    assert " equal" in out
+    assert "+0" not in out
 
 
 def test_json_has_the_same_and_nothing_sealed(runs: Path, capsys):
@@ -62,6 +79,7 @@ def test_a_violated_margin_is_1(small: Path, capsys):
             run.checkpoint(4, metrics={"code": {"loss": value, "score": 1}})
     words = ["compare", "runs/A", "runs/B"]
     assert main([*words, "--no-worse-than", "code.loss=0.25"]) == 0
+    assert "holds on the mean (no spread known)" in capsys.readouterr().out
     assert main([*words, "--no-worse-than", "code.loss=0.1"]) == 1
     assert "VIOLATED" in capsys.readouterr().out
     assert main([*words, "--no-worse-than", "loss=0", "--higher", "loss"]) == 0
@@ -113,6 +131,10 @@ def test_decide_then_open(runs: Path, capsys):
     (row,) = read_history("runs/B").said("decision")
     assert f"evidence {row.data['evidence']}" in out
     assert str(SECRET) not in json.dumps(read_evidence(RunFolder(runs / "B"), row.data["evidence"]))
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "decided; --open-final opens: final/code (B)" in out
+    assert "until a decision" not in out
     assert main([*words, "--json"]) == 0
     assert str(SECRET) not in capsys.readouterr().out  # still sealed: opening is an act of its own
     assert main([*words, "--open-final", "--by", "Wang", "--reason", "report", "--yes", "--json"]) == 0

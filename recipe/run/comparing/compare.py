@@ -15,7 +15,7 @@ from recipe.run.comparing.arms import Arm, arms_of, identity_of, seeds_of
 from recipe.run.comparing.comparable import Contestant, remarks
 from recipe.run.comparing.comparison import Comparison, Question, RunAtStep
 from recipe.run.comparing.effects import Cell, Metric, effects, find_metrics, none_of, ranked
-from recipe.run.comparing.history import History, common_steps, read_history
+from recipe.run.comparing.history import History, common_steps, decisions_about, read_history
 from recipe.run.comparing.lineage_tree import lineage_tree
 from recipe.run.comparing.margins import judge, read_margins
 from recipe.run.comparing.measured import Direction, is_sealed, metrics_at, without_sealed
@@ -108,6 +108,7 @@ def compared(histories: Sequence[History], question: Question, *, final: bool = 
         lineage=lineage_tree([(each.history, each.point) for each in contestants]),
         sealed={} if final else sealed,
         opened=tuple(sealed) if final else (),
+        decided=bool(decisions_about(histories)),
         remarks=tuple(remarks(contestants, arms, step)),
     )
 

@@ -114,6 +114,8 @@ class Comparison:
     """Final sets that are shown."""
     remarks: tuple[str, ...]
     """What speaks against the comparison; empty for a controlled one."""
+    decided: bool = False
+    """Whether a decision for one of the runs is on record; no part of the evidence for one."""
 
     @property
     def violated(self) -> bool:

@@ -19,7 +19,7 @@ from recipe.run.canonical import Plain
 from recipe.run.comparing.compare import compared
 from recipe.run.comparing.comparison import Comparison, Question, RunAtStep
 from recipe.run.comparing.evidence import store_evidence
-from recipe.run.comparing.history import History
+from recipe.run.comparing.history import History, decisions_about
 from recipe.run.comparing.measured import is_sealed, metrics_at
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import Row, Tail
@@ -126,12 +126,6 @@ def say_decision(folder: RunFolder, body: Plain, *, own: bool = True) -> Row:
         return body
 
     return say(folder, compose)
-
-
-def decisions_about(histories: Sequence[History]) -> list[Row]:
-    """The decisions on record in some runs for one of them."""
-    ids = {history.id for history in histories}
-    return [row for history in histories for row in history.said("decision") if row.data["id"] in ids]
 
 
 def open_final(histories: Sequence[History], question: Question, word: Word) -> Comparison:

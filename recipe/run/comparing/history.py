@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,6 +144,12 @@ def common_steps(histories: list[History]) -> list[int]:
     """The steps at which each of some runs has a checkpoint, first to last."""
     steps = [{point.step for point in history.points} for history in histories]
     return sorted(set.intersection(*steps)) if steps else []
+
+
+def decisions_about(histories: Sequence[History]) -> list[Row]:
+    """The decisions on record in some runs for one of them."""
+    ids = {history.id for history in histories}
+    return [row for history in histories for row in history.said("decision") if row.data["id"] in ids]
 
 
 def counted_chunks(history: History, step: int) -> Iterator[Row]:

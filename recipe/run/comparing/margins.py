@@ -16,8 +16,9 @@ from recipe.errors import Problem, RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.comparing.effects import Cell, Metric, find_metrics, none_of
 
-Verdict = Literal["holds", "not shown", "violated"]
-"""``not shown``: the mean is within the margin, the interval's worse end is not."""
+Verdict = Literal["holds", "holds on the mean", "not shown", "violated"]
+"""``holds on the mean``: no spread is known; ``not shown``: the mean is within the margin, the
+interval's worse end is not."""
 
 FIX = "write --no-worse-than code.loss=0.01: a metric, and a number in its units"
 
@@ -111,7 +112,9 @@ def _judgement(metric: Metric, margin: Fraction, cell: Cell) -> Judgement:
         verdict = "violated" if cell.estimate is None else "holds"
     elif worse_by > margin:
         verdict = "violated"
-    elif at_worst is not None and at_worst > float(margin):
+    elif at_worst is None:
+        verdict = "holds on the mean"
+    elif at_worst > float(margin):
         verdict = "not shown"
     return Judgement(
         metric=metric.name,
