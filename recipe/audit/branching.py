@@ -93,8 +93,14 @@ def follow(course: Following, entry: Entry, row: Plain, holdings: dict[str, Plai
         "parent": _told(parent, intent, holdings, (said, wish)),
     }
     if (policy := intent.recipe.policy) is not None and "policy" in row:
-        memory = mapping(mapping(row["policy"], "policy").get("memory"), "policy.memory")
-        expected["policy"] = {"target": policy.target, "memory": memory}
+        told = mapping(row["policy"], "policy")
+        memory, asked = mapping(told.get("memory"), "policy.memory"), told.get("asked")
+        is_step = type(asked) is int and 0 < asked <= base.step
+        expected["policy"] = {
+            "target": policy.target,
+            "memory": memory,
+            "asked": asked if is_step else f"a step up to {base.step}",
+        }
     plain = to_plain(withdrawals, number)
     return expected if plain is None else {**expected, "withdrawals": plain}
 

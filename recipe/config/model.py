@@ -86,7 +86,8 @@ class PolicyConfig(Model):
     """Dotted name of what is made with the parameters: of ``recipe.maths.policies``, or one that whoever
     starts the run allows."""
     every: Count
-    """Positions between two decisions: each is made at the first batch end at or after."""
+    """Positions between two decisions, counted from the last one, or from the stage's beginning where that is
+    later: each is made at the first batch end at or after at which the trainer asks."""
     params: FreeMapping = Field(default_factory=dict)
     """Parameters by name, as they are written."""
 

@@ -20,6 +20,9 @@ from recipe.maths.policies import POLICIES, Policy
 SHIPPED = tuple(f"{policies.__name__}.{policy.__name__}" for policy in POLICIES)
 """Names that every recipe may use."""
 
+ALLOW = "--allow-target {0} for recipe plan and run, in Python allow_targets=[{0!r}]"
+"""How a name that does not ship is allowed."""
+
 _PLACE = f"policy.{TARGET}"
 
 
@@ -38,7 +41,7 @@ def resolve_target(name: str, allow: Sequence[str] = ()) -> Callable[..., Any]:
     if name not in (*SHIPPED, *allow) and not is_whole_module:
         known = [*SHIPPED, *allow]
         fix = nearest(name, known, "use one of these")
-        raise _refused(name, f"one of {', '.join(known)}", f"{fix}, or allow {name} where the run is started")
+        raise _refused(name, f"one of {', '.join(known)}", f"{fix}, or allow {name}: {ALLOW.format(name)}")
     try:
         found = getattr(import_module(module), last)
     except Exception as error:  # a module of somebody else's may raise anything

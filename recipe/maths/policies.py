@@ -102,7 +102,8 @@ class OnlineMixing:
     importance, ``R = a * R + (1 - a) * loss / share``; with K pools and the exploration rate
     ``E(t) = min(1 / K, sqrt(ln K / (K * t)))`` of decision t, ``share = (1 - K * E(t)) * exp(E(t - 1) * R) /
     sum of exp(E(t - 1) * R) + E(t)``. While E is 1 / K all pools have the same share. The recipe's shares are
-    those of decision 1, so the first answer is that of decision 2.
+    those of decision 1, so the first answer is that of decision 2. A pool without a loss keeps its reward,
+    which is 0 before it has had one: it then counts as one that teaches nothing.
 
     Source:
         Albalak, Pan, Raffel and Wang, *Efficient Online Data Mixing For Language Model Pre-Training* (2023),
@@ -126,7 +127,7 @@ class OnlineMixing:
     """Least share of a pool that has one; below the exploration rate it has no effect."""
 
     def __call__(self, view: View) -> Answer:
-        """Shares by smoothed, importance-weighted losses; a pool without a loss keeps its reward.
+        """Shares by smoothed, importance-weighted losses; a pool without a loss keeps its reward, 0 at first.
 
         Raises:
             ValueError: a loss is not finite, or the smoothing out of its range.

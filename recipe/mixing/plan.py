@@ -15,18 +15,22 @@ from recipe.mixing.opening import open_pools, pool_problems, settle_with
 from recipe.mixing.planned import PackingCost, Plan, PoolInStage, PoolPlan, StagePlan
 from recipe.mixing.simulated import declared_stock, read_stock
 from recipe.mixing.snapshot import Cursor, Snapshot
+from recipe.mixing.trial import policy_problems
 from recipe.pools import Pool
 
 __all__ = ["Plan", "make_plan"]
 
 
-def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = True) -> Plan:
+def make_plan(
+    recipe: Recipe, *, exact: bool = False, compare_packing: bool = True, allow_targets: Sequence[str] = ()
+) -> Plan:
     """Lay a recipe out over its pools.
 
     Args:
         recipe: as loaded; pools need a folder or a declared stock.
         exact: walk the whole run over metadata instead of estimating from blocks; needs every pool.
         compare_packing: also plan the other packing method, for the comparison.
+        allow_targets: dotted names that ``policy._target_`` may have beside the shipped ones.
 
     Returns:
         the plan, with its problems; nothing is refused here but pools that cannot be opened.
@@ -65,6 +69,7 @@ def make_plan(recipe: Recipe, *, exact: bool = False, compare_packing: bool = Tr
     else:
         run_out, warnings = needs_estimated(settled, stages, yields, pools)
     problems = [*pool_problems(settled, opened), *empty_pools(settled, yields), *run_out]
+    problems += policy_problems(settled, allow_targets)
     return Plan(
         recipe=settled,
         stages=stages,

@@ -31,7 +31,7 @@ class Birth:
     withdrawn: Withdrawals = field(default_factory=Withdrawals.none)
     """Of a branch: what its parent withdrew."""
     policy: Plain | None = None
-    """Of a branch whose policy goes on: its target, and what it remembers."""
+    """Of a branch whose policy goes on: its target, what it remembers, and the step of its last answer."""
     parent: Plain | None = None
     """Of a branch: the run and the manifest it starts from, and how it differs."""
 

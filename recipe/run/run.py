@@ -20,7 +20,7 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
 from recipe.run.changing.amending import Approval, open_for, turned, words_at, worked_out
-from recipe.run.changing.consulting import asked, is_due, memory_at
+from recipe.run.changing.consulting import asked, check_pools, is_due, last_answer
 from recipe.run.checkpoint import Standing, Turning, Writer
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import Tail
@@ -229,27 +229,41 @@ class Run:
     ) -> bytes | None:
         """Ask the recipe's policy for new shares, where it is due: every ``policy.every`` positions.
 
-        Call it after each step; it costs nothing where nothing is due. An answer is an amendment from
-        ``step`` on, as :meth:`amend` makes it.
+        Call it after each step or every few: it answers at the first call at which ``every`` positions
+        or more have passed since its last answer on record (so also after a restart), or since the stage
+        began where that is later; until then it costs next to nothing. At a stage's end nothing is due:
+        the next stage begins with its own shares and counts anew. An answer is an amendment from ``step``
+        on, as :meth:`amend` makes it. A branch with its parent's policy goes on counting as the parent.
 
         Args:
             step: steps that the weights have consumed.
-            losses: mean loss by pool since the policy was asked last.
-            allow_targets: dotted names that ``policy._target_`` may have beside the shipped ones.
+            losses: mean loss by pool since the last answer. What a pool with a share and without a loss
+                means is the policy's to say: ``DynamicLoading`` refuses to answer; ``OnlineMixing`` lets
+                its reward stand, which is 0 until it has had a loss: a pool that seems to teach nothing.
+            allow_targets: dotted names that ``policy._target_`` may have beside the shipped ones. What
+                was allowed at the start is not stored: say it again.
 
         Returns:
             The state from which every rank goes on; None where the policy was not due.
 
         Raises:
             RecipeError: the policy is not allowed, or its answer is none.
-            ValueError: a loss that is no number, or of no pool.
+            ValueError: a loss of no pool (also where nothing is due), or that is no number.
         """
         self._check_open()
-        if not is_due(self.recipe, self._stream.curriculum, step):
+        policy, curriculum = self.recipe.policy, self._stream.curriculum
+        if policy is None:
             return None
-        memory = memory_at(self._folder.ledger, self._subject.turn)
+        check_pools(self.recipe, losses)
+        if not is_due(self.recipe, curriculum, step):
+            return None
+        turning = self._standing.turning
+        turn = self._subject.turn if turning is None else turning.before.turn
+        last = last_answer(self._folder.ledger, turn, policy.target)
+        if not is_due(self.recipe, curriculum, step, last.step):
+            return None
         at = self._stream_snapshot(step)
-        return self.turn_to(*asked(self.recipe, at, losses, memory, allow_targets), step)
+        return self.turn_to(*asked(self.recipe, at, losses, last.memory, allow_targets), step)
 
     def turn_to(self, new: Recipe, approval: Approval, step: int | None = None) -> bytes:
         """Go on with another recipe from a step on, as :meth:`amend` does.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,11 @@ from recipe.run.run import Run
 
 
 def start_run(
-    recipe: Recipe, path: str | Path, *, on_plan: Callable[[Plan], None] = lambda plan: None
+    recipe: Recipe,
+    path: str | Path,
+    *,
+    allow_targets: Sequence[str] = (),
+    on_plan: Callable[[Plan], None] = lambda plan: None,
 ) -> Run:
     """Start a run in a new folder and open it at step 0.
 
@@ -32,18 +36,21 @@ def start_run(
     Args:
         recipe: as loaded.
         path: of the run's folder; its last component is the run's name. Nothing may be there yet.
+        allow_targets: dotted names that ``policy._target_`` may have beside the shipped ones; not stored:
+            :meth:`Run.consult` wants them again.
         on_plan: called with the plan that the run is held to, once nothing stands against it; it has
             the warnings.
 
     Raises:
         RecipeError: no plain name; a run is there already; a pool is missing or has only a stock;
-            tokenizers or ids do not fit; a pool runs out for certain.
+            tokenizers or ids do not fit; a pool runs out for certain; the policy is not allowed, or could
+            not answer.
     """
     folder = RunFolder(Path(path))
     folders.check_name(folder.name, str(path))
     refuse_taken(folder)
     declared_paths(recipe)  # a stock alone cannot be run
-    plan = make_plan(recipe, compare_packing=False)
+    plan = make_plan(recipe, compare_packing=False, allow_targets=allow_targets)
     pools = {name: plan.opened[name] for name in recipe.pools}
     try:
         plan.check()
@@ -87,6 +94,7 @@ def resume_or_start(
     path: str | Path,
     *,
     accept_data_change: bool = False,
+    allow_targets: Sequence[str] = (),
     on_plan: Callable[[Plan], None] = lambda plan: None,
 ) -> Run:
     """Go on with the run at ``path`` at its last checkpoint, or start it.
@@ -96,6 +104,7 @@ def resume_or_start(
             goes on with the version in force.
         path: of the run's folder.
         accept_data_change: as for :func:`open_run`.
+        allow_targets: as for :func:`start_run`; a run that was started before is not asked.
         on_plan: as for :func:`start_run`.
 
     Raises:
@@ -104,7 +113,7 @@ def resume_or_start(
     """
     folder = RunFolder(Path(path))
     if not folder.ledger.is_file() and not folder.identity.is_file():
-        return start_run(recipe, path, on_plan=on_plan)
+        return start_run(recipe, path, allow_targets=allow_targets, on_plan=on_plan)
     folder.check()
     place = find_place(folder)
     stored = read_version(folder, place.state.version, place.version_hash)

@@ -15,7 +15,7 @@ from recipe.run.branching.controlled import Control, Side, compare_sides
 from recipe.run.branching.origin import Origin, later_withdrawals
 from recipe.run.branching.wishes import Wish
 from recipe.run.canonical import Plain
-from recipe.run.changing.consulting import memory_at
+from recipe.run.changing.consulting import LastAnswer, last_answer
 from recipe.run.holdings import Holdings
 
 
@@ -97,12 +97,14 @@ def parent_record(origin: Origin, planned: Planned, control: Control) -> Plain:
 
 
 def policy_record(origin: Origin, planned: Planned) -> Plain | None:
-    """What the parent's policy remembers, where the branch goes on with it; None where there is nothing."""
+    """The last answer of the parent's policy, where the branch goes on with it; None where there is none."""
     policy, before = planned.recipe.policy, planned.old.policy
     if policy is None or before is None or policy.target != before.target:
         return None
-    memory = memory_at(origin.folder.ledger, origin.state.turn)
-    return {"target": policy.target, "memory": memory} if memory else None
+    last = last_answer(origin.folder.ledger, origin.state.turn, policy.target)
+    if last == LastAnswer():
+        return None
+    return {"target": policy.target, "memory": last.memory, "asked": last.step}
 
 
 def notes(origin: Origin, planned: Planned) -> Iterator[str]:

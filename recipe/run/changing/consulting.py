@@ -7,11 +7,13 @@ shares in the recipe versions and what it remembers in the ledger.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from recipe.config import Recipe, with_shares
+from recipe.config.problems import nearest
 from recipe.config.targets import make_policy
 from recipe.errors import RecipeError
 from recipe.maths.policies import View
@@ -23,17 +25,36 @@ from recipe.run.ledger import Row, row_at
 from recipe.run.turns import TurnAt, turn_before
 
 
-def is_due(recipe: Recipe, curriculum: Curriculum, step: int) -> bool:
+@dataclass(frozen=True, kw_only=True)
+class LastAnswer:
+    """A policy's last answer in a run's lineage."""
+
+    step: int = 0
+    """Where it was given; 0 while there is none, and then every stage counts from its beginning."""
+    memory: Plain = field(default_factory=dict)
+    """What it wanted to remember."""
+
+
+def is_due(recipe: Recipe, curriculum: Curriculum, step: int, answered: int = 0) -> bool:
     """Whether the policy is asked once the steps before ``step`` are consumed.
 
-    It is, at the first batch end at or after every multiple of ``every`` positions of the run, inside
-    a stage: at a stage's end its shares are behind, and the next one begins with its own.
+    It is, where ``every`` positions or more have passed since its last answer, or since the stage began
+    where that is later: a point that is passed unasked is made up for at the next call. At a stage's
+    end nothing is due: its shares are behind, and the next one begins with its own and counts anew.
+
+    Args:
+        recipe: in force.
+        curriculum: of it.
+        step: steps consumed.
+        answered: the step of the last answer in the lineage.
     """
     if recipe.policy is None or not 0 < step < curriculum.num_steps:
         return False
     stage = curriculum.stages[curriculum.stretch(step - 1).stage]
-    every, here = recipe.policy.every, curriculum.positions_at(step)
-    return step < stage.stop_step and here // every > curriculum.positions_at(step - 1) // every
+    since = max(answered, stage.first_step)
+    if not since < step < stage.stop_step:
+        return False
+    return curriculum.positions_at(step) - curriculum.positions_at(since) >= recipe.policy.every
 
 
 def asked(
@@ -53,7 +74,7 @@ def asked(
 
     Raises:
         RecipeError: a policy that is not allowed, or an answer that is none.
-        ValueError: a loss that is no number.
+        ValueError: a loss that is no number, or of no pool.
     """
     assert recipe.policy is not None
     policy = make_policy(recipe.policy, allow)
@@ -84,21 +105,39 @@ def asked(
     return new, Approval(reason=f"policy {recipe.policy.target}", by="policy", policy=said)
 
 
-def memory_at(ledger: Path, turn: TurnAt) -> Plain:
-    """What the policy of a run wanted to remember when it was last asked, up to a turn on record."""
+def last_answer(ledger: Path, turn: TurnAt, target: str) -> LastAnswer:
+    """The last answer of a policy up to a turn on record; it knows nothing of those of another target.
+
+    A branch that goes on with its parent's policy has the parent's last answer in its first row.
+    """
     row: Row | None = None if turn.is_pending else row_at(ledger, turn.offset)
     while row is not None:
         policy = row.data.get("policy")
+        if policy is not None and policy["target"] != target:
+            break
         if policy is not None:
-            return dict(policy["memory"])
+            return LastAnswer(step=int(policy.get("asked", row.end_step)), memory=dict(policy["memory"]))
         row = turn_before(ledger, row)
-    return {}
+    return LastAnswer()
+
+
+def check_pools(recipe: Recipe, losses: Mapping[str, Any]) -> None:
+    """Refuse losses of what is no pool.
+
+    Raises:
+        ValueError: a name that is no pool's; the nearest is told.
+    """
+    for name in losses:
+        if name not in recipe.pools:
+            fix = nearest(name, recipe.pools, f"the pools are {', '.join(recipe.pools)}")
+            raise ValueError(f"losses: there is no pool {name!r}; {fix}")
 
 
 def _numbers(recipe: Recipe, losses: Mapping[str, Any]) -> dict[str, float]:
+    check_pools(recipe, losses)
     numbers = {name: plain_number(value) for name, value in losses.items()}
     for name, value in numbers.items():
-        if name not in recipe.pools or isinstance(value, str):
+        if isinstance(value, str):
             raise ValueError(f"losses[{name!r}] is {losses[name]!r}; losses are {{pool: number}}")
     return {name: float(value) for name, value in numbers.items()}
 
@@ -110,5 +149,6 @@ def _no_answer(recipe: Recipe, at: Snapshot, given: str) -> RecipeError:
         f"policy {recipe.policy.target}",
         given=given,
         expected="shares of the run's pools, exact fractions >= 0 that sum to one, and a plain memory",
-        fix="correct the policy or its parameters; the run goes on with the shares in force",
+        fix="give it the losses it needs, or correct the policy or its parameters; the run goes on with the "
+        "shares in force",
     )
