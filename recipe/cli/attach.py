@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from recipe.cli.options import add_json
 from recipe.cli.output import print_json
 from recipe.errors import Problem, RecipeError
 from recipe.run.branching.origin import split_place
-from recipe.run.comparing.attach import attach_metrics
+from recipe.run.comparing.attach import Attached, attach_and_tell
 from recipe.run.comparing.measured import is_sealed
 
 
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Append the metrics to the run's record and name what was attached; numbers are not repeated."""
+    """Append the metrics to the run's record; name what was attached and what that replaces."""
     path, manifest, step = split_place(args.run)
     metrics = _from_file(args.metrics) if args.metrics is not None else {}
     for name, values in _from_words(args.set).items():
@@ -47,18 +48,31 @@ def execute(args: argparse.Namespace) -> int:
             "--set", "no metrics", "--metrics FILE or --set NAME key=value", "give at least one metric"
         )
     try:
-        number = attach_metrics(path, metrics, manifest, step=step)
+        done = attach_and_tell(path, metrics, manifest, step=step)
     except ValueError as error:
         where = "--metrics" if args.metrics is not None else "--set"
         raise _single(where, str(error), "{set: {name: number}}", "write it so") from error
     sets = {name: sorted(values) for name, values in metrics.items()}
     if args.json:
-        print_json({"run": str(path), "manifest": number, "sets": sets})
+        told = {key: value for key, value in asdict(done).items() if key != "manifest"}
+        print_json({"run": str(path), "manifest": done.manifest, "sets": sets, **told})
         return 0
-    print(f"{path}: attached to manifest {number}")
+    print(f"{path}: attached to manifest {done.manifest}")
     for name, names in sets.items():
-        print(f"  {name}: {', '.join(names)}{' (sealed)' if is_sealed(name) else ''}")
+        said = ", ".join(f"{key}{_remark(done, f'{name}.{key}')}" for key in names)
+        print(f"  {name}: {said}{' (sealed)' if is_sealed(name) else ''}")
+        if name in done.new_sets:
+            print(f"    note: new set; the run's others: {', '.join(done.known_sets)}")
     return 0
+
+
+def _remark(done: Attached, metric: str) -> str:
+    """What is to be known of one value, in brackets."""
+    remarks = [f"{done.not_finite[metric]}: not finite"] if metric in done.not_finite else []
+    if metric in done.replaced:
+        old = done.replaced[metric]
+        remarks.append(f"replaces {'an earlier value' if old is None else old}")
+    return f" ({'; '.join(remarks)})" if remarks else ""
 
 
 def _from_words(given: list[list[str]]) -> dict[str, dict[str, Any]]:

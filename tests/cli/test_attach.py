@@ -42,9 +42,30 @@ def test_sets_from_words_and_from_a_file(run_path: Path, capsys: pytest.CaptureF
 def test_json_names_what_was_attached_and_repeats_no_number(run_path: Path, capsys):
     assert main(["attach", "runs/a", "--set", "final/code", "loss=1.98765", "--json"]) == 0
     out = capsys.readouterr().out
-    assert json.loads(out) == {"run": "runs/a", "manifest": 2, "sets": {"final/code": ["loss"]}}
+    plain = json.loads(out)
+    assert (plain["run"], plain["manifest"], plain["sets"]) == ("runs/a", 2, {"final/code": ["loss"]})
+    assert "1.98765" not in out
     assert main(["attach", "runs/a@step:4", "--set", "final/code", "loss=1.98765"]) == 0
     assert "final/code: loss (sealed)" in capsys.readouterr().out
+
+
+def test_a_value_that_replaces_another_a_new_set_and_nan_are_said(run_path: Path, capsys):
+    assert (
+        main(["attach", "runs/a@1", "--set", "code", "loss=2.41", "--set", "final/code", "loss=1.98765"]) == 0
+    )
+    assert "note" not in capsys.readouterr().out  # a run without metrics: nothing to mistake it for
+    words = ["--set", "code", "loss=2.40", "--set", "coed", "loss=nan", "--set", "final/code", "loss=1.9"]
+    assert main(["attach", "runs/a@1", *words]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "runs/a: attached to manifest 1",
+        "  code: loss (replaces 2.41)",
+        "  coed: loss (nan: not finite)",
+        "    note: new set; the run's others: code, final/code",
+        "  final/code: loss (replaces an earlier value) (sealed)",
+    ]
+    assert main(["attach", "runs/a@2", "--set", "code", "loss=2", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["replaced"], plain["new_sets"], plain["not_finite"]) == ({}, [], {})
 
 
 @pytest.mark.parametrize(

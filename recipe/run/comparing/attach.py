@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from recipe.errors import Problem, RecipeError
 from recipe.run.canonical import Plain
-from recipe.run.comparing.measured import POOL
+from recipe.run.comparing.history import History, read_history
+from recipe.run.comparing.measured import POOL, is_sealed, metrics_at
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import Row, Tail
 from recipe.run.manifest import manifest_path, read_manifest
@@ -43,7 +47,64 @@ def attach_metrics(
     plain = Statement.of(uri=None, digest=None, gpu_hours=None, metrics=metrics).metrics
     if not plain or not all(plain.values()):
         raise ValueError(f"metrics is {metrics!r:.80}; metrics are {{set: {{name: number}}}}, at least one")
-    folder = RunFolder(Path(path))
+    return _attached(RunFolder(Path(path)), plain, manifest, step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attached:
+    """Metrics that were put on record, and what somebody who mistyped one would want to know."""
+
+    manifest: int
+    replaced: dict[str, int | float | str | None]
+    """Earlier values of that checkpoint which no longer count, by ``SET.NAME``; None for a sealed one."""
+    new_sets: tuple[str, ...]
+    """Sets that nothing of the run had before, where it had others."""
+    known_sets: tuple[str, ...]
+    """Those it had."""
+    not_finite: dict[str, str]
+    """Values that are no finite numbers, by ``SET.NAME``; those of sealed sets are left out."""
+
+
+def attach_and_tell(
+    path: str | Path, metrics: Metrics, manifest: int | None = None, *, step: int | None = None
+) -> Attached:
+    """Attach metrics as :func:`attach_metrics` does, and say what that changed.
+
+    Raises:
+        RecipeError, ValueError: as there.
+    """
+    RunFolder(Path(path)).check()
+    before = read_history(path)
+    number = attach_metrics(path, metrics, manifest, step=step)
+    known = tuple(_sets(before))
+    points = [point for point in before.points if point.manifest == number]
+    old = metrics_at(before, points[0].step) if points else {}
+    given = {(name, key): value for name, values in metrics.items() for key, value in values.items()}
+    return Attached(
+        manifest=number,
+        replaced={
+            f"{name}.{key}": None if is_sealed(name) else old[name][key]
+            for name, key in given
+            if key in old.get(name, {})
+        },
+        new_sets=tuple(name for name in metrics if known and name not in known),
+        known_sets=known,
+        not_finite={
+            f"{name}.{key}": str(float(value))
+            for (name, key), value in given.items()
+            if not is_sealed(name) and not math.isfinite(float(value))
+        },
+    )
+
+
+def _sets(history: History) -> Iterator[str]:
+    """The sets that a run has metrics of, each once, in order."""
+    told = [name for point in history.points for name in history.manifest(point)["metrics"]]
+    told += [name for row in history.said("metrics") for name in row.data["metrics"]]
+    yield from dict.fromkeys(told)
+
+
+def _attached(folder: RunFolder, plain: Metrics, manifest: int | None, step: int | None) -> int:
     folder.check()
 
     def compose(tail: Tail) -> Plain:
