@@ -49,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="STEP|end",
         help="steps to look at; default: those on record, up to the last checkpoint",
     )
+    documents.add_argument(
+        "--all", action="store_true", help="a line for every reading, also of a document that has many"
+    )
     rows = parser.add_argument_group("from a row to documents")
     rows.add_argument("--step", type=_whole, metavar="N", help="a step of the run")
     rows.add_argument("--row", type=_whole, metavar="R", help="a row of its global batch")
@@ -91,7 +94,7 @@ def _documents(args: argparse.Namespace, watch: Progress) -> int:
     if args.json:
         print_json(trace.to_plain())
     else:
-        print_tables(trace_tables(trace))
+        print_tables(trace_tables(trace, every=args.all))
     return 1 if trace.gaps else 0
 
 
@@ -117,8 +120,17 @@ def _check(args: argparse.Namespace) -> None:
     """Refuse words of both directions, or of none."""
     documents = [*args.document, *(one for one in (args.documents, args.text) if one is not None)]
     places = [one for one in (args.step, args.row) if one is not None]
-    if bool(documents) is bool(places) or len(places) == 1:
-        given = "both" if documents and places else "one of --step and --row" if places else "neither"
+    if len(places) == 1 and not documents:
+        here, lacking, word = ("--row", "--step", "N") if args.step is None else ("--step", "--row", "R")
+        raise RecipeError.single(
+            "trace",
+            lacking,
+            given=f"{here} {places[0]} alone",
+            expected="a step and a row of its global batch",
+            fix=f"add {lacking} {word}",
+        )
+    if bool(documents) is bool(places):
+        given = "both" if documents else "neither"
         raise RecipeError.single(
             "trace",
             "what to find",

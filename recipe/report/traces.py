@@ -13,29 +13,64 @@ from recipe.run.tracing.values import Reading, RowPiece, Trace, Traced
 
 MOST_SHOWN = 20
 """Documents that get a table of their own; of more, each gets a line."""
+MOST_READINGS = 40
+"""Readings of a document that get a line each; more are summed up."""
 _TEXT = 60
 
 
-def trace_tables(trace: Trace) -> Iterator[Group | Text]:
-    """A table a document, or of many documents one for all; then what could not be looked at."""
+def trace_tables(trace: Trace, *, every: bool = False) -> Iterator[Group | Text]:
+    """A table a document, or of many documents one for all; then what could not be looked at.
+
+    ``every``: a line for every reading, however many a document has.
+    """
     if len(trace.documents) > MOST_SHOWN:
         yield _many(trace)
     else:
         for document in trace.documents:
-            yield _one(trace, document)
+            yield _one(trace, document, every=every)
     for gap in trace.gaps:
         steps = f"{gap.first_step:,}..{gap.stop_step - 1:,}"
         yield Text(f"not traced: steps {steps} of {gap.run}: {gap.why}")
 
 
-def _one(trace: Trace, document: Traced) -> Group | Text:
+def _one(trace: Trace, document: Traced, *, every: bool) -> Group | Text:
     title = f"{document.pool}: document {document.document!r}, {document.tokens:,} tokens"
+    if document.withdrawn is not None:
+        title += f", withdrawn from step {document.withdrawn:,} on"
     if not document.readings:
         return Text(f"{title}: {_never(trace, document)}\n")
     others = len({one.run for one in document.readings} | {trace.run}) > 1
+    if len(document.readings) > MOST_READINGS and not every:
+        return _summed(title, document, others)
     columns = ("step", "row", "columns", "tokens", "fresh", "epoch", "stage", "recipe", "")
     rows = [_reading(one, others) for one in document.readings]
     return table(title, columns, rows, caption=_served(document))
+
+
+def _summed(title: str, document: Traced, others: bool) -> Group:
+    """Readings by stage, epoch and recipe version."""
+
+    def kind(one: Reading) -> tuple[str, str, int, int, str]:
+        return one.run, one.stage, one.epoch, one.recipe, one.status
+
+    rows = []
+    for (run, stage, epoch, version, status), group in groupby(document.readings, key=kind):
+        some = list(group)
+        cells = (
+            stage + (f" of {run}" if others else ""),
+            str(epoch),
+            str(version),
+            f"{len(some):,}",
+            f"{sum(one.stop - one.start for one in some):,}",
+            f"{sum(one.stop - one.fresh for one in some):,}",
+            f"{some[0].step:,}",
+            f"{some[-1].step:,}",
+            status,
+        )
+        rows.append(cells)
+    columns = ("stage", "epoch", "recipe", "readings", "tokens", "fresh", "first step", "last step", "")
+    caption = f"{_served(document)}; {len(document.readings):,} readings: --all lists each, --json has them"
+    return table(title, columns, rows, caption=caption)
 
 
 def _reading(one: Reading, others: bool) -> tuple[str, ...]:
@@ -109,7 +144,7 @@ def row_tables(at: tuple[int, int], pieces: Sequence[RowPiece]) -> Iterator[Grou
     status = f", {pieces[0].status}" if pieces else ", only marks and padding"
     yield table(f"step {step:,}, row {row}{status}", columns, [_piece(one) for one in pieces])
     missing: dict[str, None] = dict.fromkeys(
-        one.source.missing for one in pieces if one.source.missing is not None
+        one.source.wanted for one in pieces if one.source.wanted is not None
     )
     yield from (Text(f"missing: {what}") for what in missing)
 

@@ -121,7 +121,9 @@ def test_a_row_is_told_down_to_the_lines_of_its_files(folder: Path, first: Readi
     assert f"file {str(first.document).removesuffix('.txt')}\\n" in out
     assert "missing" not in out
     assert main(words) == 0
-    assert "missing: " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"file {str(first.document).removesuffix('.txt')}\\n" in out
+    assert "missing" not in out  # lines and characters are known from the tokens
     plain = answer(capsys, *words[1:], "--sources", folder / "texts")
     assert plain["pieces"][0]["document"] == first.document
     assert plain["pieces"][0]["source"]["file"] == str(folder / "texts" / str(first.document))
@@ -131,9 +133,11 @@ def test_a_row_is_told_down_to_the_lines_of_its_files(folder: Path, first: Readi
     ("words", "said"),
     [
         ([], "neither"),
-        (["--step", "1"], "one of --step and --row"),
+        (["--step", "1"], "add --row R"),
+        (["--row", "1"], "add --step N"),
         (["--document", "1.txt", "--step", "1", "--row", "0"], "both"),
-        (["--document", "nowhere.txt"], "the nearest is"),
+        (["--document", "12.tx"], "the nearest is '12.txt'"),
+        (["--document", "nowhere.txt"], "check the id"),
         (["--document", "1.txt", "--pool", "file"], "did you mean files?"),
         (["--document", "1.txt", "--until", "7"], "0..6, or end"),
         (["--step", "1", "--row", "2"], "rows 0..1 of step 1"),

@@ -140,6 +140,8 @@ def test_invariant_11_withdrawn_documents_are_found_where_they_were_read_before(
         run.checkpoint(run.num_steps)
     for name, readings in before.items():
         assert recipe.trace_document(path, 3, pool=name) == readings
+    assert {one.withdrawn for one in recipe.trace_documents(path, Wanted(ids=(3,))).documents} == {9}
+    assert {one.withdrawn for one in recipe.trace_documents(path, Wanted(ids=(4,))).documents} == {None}
     assert_traced(path)
 
 

@@ -24,6 +24,8 @@ _ONE_BY_ONE = 16
 """Up to so many ids are looked up each; more of them in one pass over the table."""
 _STRETCH = 1 << 22
 _MOST_PROBLEMS = 20
+_ALIKE, _CLOSE = 0.6, 8
+"""How alike an id must be to be named in place of another, or how close a number."""
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -105,7 +107,8 @@ def _number_of(pool: Pool, one: Id) -> int | None:
 
 
 def _unknown(pools: Mapping[str, Pool], ways: tuple[Id, ...]) -> Problem:
-    near = [(name, one) for name, pool in pools.items() if (one := nearest_id(pool, ways)) is not None]
+    nearest = [(name, nearest_id(pool, ways)) for name, pool in pools.items()]
+    near = [(name, one) for name, one in nearest if one is not None and _is_near(one, ways)]
     near.sort(key=lambda pair: likeness(str(pair[1]), str(ways[0])), reverse=True)
     return Problem(
         "document",
@@ -113,6 +116,12 @@ def _unknown(pools: Mapping[str, Pool], ways: tuple[Id, ...]) -> Problem:
         f"the id of a document of {', '.join(pools)}",
         f"the nearest is {near[0][1]!r}, in pool {near[0][0]}" if near else "check the id",
     )
+
+
+def _is_near(one: Id, ways: Ways) -> bool:
+    """Whether somebody may have meant this id."""
+    close = isinstance(one, int) and any(isinstance(way, int) and abs(way - one) <= _CLOSE for way in ways)
+    return close or likeness(str(one), str(ways[0])) >= _ALIKE
 
 
 def find_text(

@@ -45,7 +45,7 @@ def trace_row(  # noqa: PLR0913 - the options of the verb
         if not 0 <= row < batch:
             raise _no_row(lineage, course, (step, row), batch)
         start = course.before(step).snapshot
-        hits = row_hits(course.stream.ground, start, (step, row), lambda done: progress(done, step))
+        hits = row_hits(course.stream.ground, start, (step, row), lambda done: progress(done, step + 1))
         if hits is None:
             raise _no_row(lineage, course, (step, row), 0)
         of = Sources(tokenizers(course.stream.recipe, tokenizer), [Path(root) for root in sources])

@@ -28,6 +28,7 @@ from recipe.text.sources import ReadOptions, SourceFile
 from recipe.text.streams import TruncatedError, open_bytes, read_all, read_line
 from recipe.text.tokenizers import Tokenizer
 
+CHANGED = "changed: it does not hold the document any more"
 _EXCERPT = 200
 
 
@@ -51,6 +52,12 @@ class SourcePlace:
     """Whose text characters and lines are of."""
     missing: str | None = None
     """What is not here, and how to give it."""
+
+    @property
+    def wanted(self) -> str | None:
+        """What is to be told as missing: not a file whose lines the tokens gave, unless it changed."""
+        told = self.missing is not None and (self.characters is None or self.missing.endswith(CHANGED))
+        return self.missing if told else None
 
     def to_plain(self) -> Plain:
         """Plain values for JSON; what is not known is left out."""
@@ -138,7 +145,7 @@ class Sources:
             path, document = found
             if document is not None and _hash(tokenizer, document.text) == row.content_hash:
                 return _Text(document.text, "file", str(path), document.line)
-            missing = f"{path} changed: it does not hold the document any more"
+            missing = f"{path} {CHANGED}"
         text = _decoded(tokenizer, pool, row)
         if text is None:
             return _Text(None, missing=missing)

@@ -105,10 +105,13 @@ def trace_documents(
         end = _end(lineage, until)
         tokens: dict[tuple[str, Id], int] = {}
         readings: dict[tuple[str, Id], list[Reading]] = {}
+        withdrawn: dict[tuple[str, Id], int] = {}
         for course, found in _documents(lineage, wanted):
             names = _names(course, found)
             now = {at: (lineage.name_now(course, at.pool), name) for at, name in names.items()}
             tokens |= _tokens(course, now)
+            gone = _withdrawn(course, now)
+            withdrawn = {name: withdrawn.get(name, course.first_step) for name in gone}
             for hit in _hits(course, found, (lineage, end), progress):
                 at = DocumentAt(course.stream.pools[hit.pool], hit.document)
                 one = _reading(course, hit, (at.pool, names[at]), lineage.step)
@@ -118,7 +121,13 @@ def trace_documents(
             step=lineage.step,
             until=end,
             documents=tuple(
-                Traced(pool=name[0], document=name[1], tokens=size, readings=tuple(readings.get(name, ())))
+                Traced(
+                    pool=name[0],
+                    document=name[1],
+                    tokens=size,
+                    readings=tuple(readings.get(name, ())),
+                    withdrawn=withdrawn.get(name),
+                )
                 for name, size in tokens.items()
             ),
             gaps=tuple(gap for gap in lineage.gaps if gap.first_step < end),
@@ -212,11 +221,18 @@ def _tokens(course: Course, names: Mapping[DocumentAt, tuple[str, Id]]) -> dict[
     }
 
 
+def _withdrawn(course: Course, names: Mapping[DocumentAt, tuple[str, Id]]) -> set[tuple[str, Id]]:
+    """The documents that are withdrawn in a course."""
+    known = {pool: set(course.stream.ground.withdrawn.documents(pool).tolist()) for pool in course.pools}
+    return {name for at, name in names.items() if at.number in known[at.pool]}
+
+
 def _hits(
     course: Course, found: Sequence[DocumentAt], span: tuple[Lineage, int], progress: Progress
 ) -> Iterator[Hit]:
     """What was read of some documents in a course, up to a step."""
     lineage, end = span
+    whole = end
     if course is not lineage.last:
         end = min(end, course.stop_step)
     names = course.stream.pools
@@ -232,7 +248,7 @@ def _hits(
     stretches = chain(chain.from_iterable(recorded), [rest] if rest.start.step < end else [])
     for stretch in merged(stretch for stretch in stretches if stretch.start.step < end):
         for at, hits in search.walk(Stretch(stretch.start, min(stretch.stop_step, end))):
-            progress(at.step, end)
+            progress(at.step, whole)
             yield from hits
 
 

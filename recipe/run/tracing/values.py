@@ -62,6 +62,8 @@ class Traced:
     tokens: int
     """Of the document, marks not counted."""
     readings: tuple[Reading, ...]
+    withdrawn: int | None = None
+    """The step from which on it is withdrawn; None for one that is not."""
 
     @property
     def fresh(self) -> dict[int, int]:
@@ -77,6 +79,7 @@ class Traced:
             "pool": self.pool,
             "document": self.document,
             "tokens": self.tokens,
+            "withdrawn": self.withdrawn,
             "epochs": [{"epoch": epoch, "fresh": tokens} for epoch, tokens in self.fresh.items()],
             "readings": [one.to_plain() for one in self.readings],
         }
