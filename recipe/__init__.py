@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from recipe.report.ledger_table import ledger_table
     from recipe.run.branching.branch import branch_run
     from recipe.run.branching.wishes import Wish
+    from recipe.run.changing.amend import Approval, Goal, amend_run
+    from recipe.run.changing.skip import skip_run
+    from recipe.run.changing.withdraw import Ticket, withdraw_run
     from recipe.run.comparing.attach import attach_metrics
     from recipe.run.comparing.compare import compare_runs
     from recipe.run.digests import BatchDigests
@@ -30,10 +33,14 @@ if TYPE_CHECKING:
     from recipe.run.tracing.trace import trace_document, trace_documents
 
 __all__ = [
+    "Approval",
     "BatchDigests",
+    "Goal",
     "RecipeError",
+    "Ticket",
     "Wish",
     "__version__",
+    "amend_run",
     "attach_metrics",
     "audit_run",
     "branch_run",
@@ -47,6 +54,7 @@ __all__ = [
     "resume_or_start",
     "run_status",
     "seal_run",
+    "skip_run",
     "start_run",
     "stream_from",
     "trace_document",
@@ -55,13 +63,18 @@ __all__ = [
     "verify_package",
     "verify_program",
     "verify_run",
+    "withdraw_run",
     "write_pool",
 ]
 
 _HOMES = {
+    "Approval": "recipe.run.changing.amend",
     "BatchDigests": "recipe.run.digests",
+    "Goal": "recipe.run.changing.amend",
     "RecipeError": "recipe.errors",
+    "Ticket": "recipe.run.changing.withdraw",
     "Wish": "recipe.run.branching.wishes",
+    "amend_run": "recipe.run.changing.amend",
     "attach_metrics": "recipe.run.comparing.attach",
     "audit_run": "recipe.audit",
     "branch_run": "recipe.run.branching.branch",
@@ -75,6 +88,7 @@ _HOMES = {
     "resume_or_start": "recipe.run.start",
     "run_status": "recipe.run.status",
     "seal_run": "recipe.audit",
+    "skip_run": "recipe.run.changing.skip",
     "start_run": "recipe.run.start",
     "stream_from": "recipe.run.state",
     "trace_document": "recipe.run.tracing.trace",
@@ -83,6 +97,7 @@ _HOMES = {
     "verify_package": "recipe.integrations.acceptance",
     "verify_program": "recipe.integrations.acceptance",
     "verify_run": "recipe.integrations.acceptance",
+    "withdraw_run": "recipe.run.changing.withdraw",
     "write_pool": "recipe.pools",
 }
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_json, add_record_words, add_yes
-from recipe.cli.output import confirm, print_json, print_tables, say
+from recipe.cli.options import add_dry_run, add_json, add_place, add_record_words, add_yes
+from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.report.amendments import amendment_lines, amendment_tables
 from recipe.run.changing.amend import Amendment, Approval, Goal, amend_run
+from recipe.run.changing.naming import place_named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the run, what changes, and who wants it."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as runs/demo")
+    add_place(parser)
     parser.add_argument(
         "changes",
         nargs="*",
@@ -24,27 +25,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="such as stages.base.quotas.code=20%%",
     )
     parser.add_argument(
-        "--at", type=int, metavar="STEP", help="a step with a checkpoint; default: the last one"
-    )
-    parser.add_argument(
         "--from",
         dest="from_pool",
         metavar="POOL",
         help="the pool that gives, or gets, the difference",
     )
-    parser.add_argument(
+    totals = parser.add_mutually_exclusive_group()
+    totals.add_argument(
         "--total",
-        nargs="?",
+        action="store_const",
         const="stage",
-        choices=("stage", "run"),
-        help="the quotas are what the whole stage (or run) shall reach; default: they hold from now on",
+        help="the quotas are what the whole stage shall reach; default: they hold from now on",
+    )
+    totals.add_argument(
+        "--total-run",
+        dest="total",
+        action="store_const",
+        const="run",
+        help="the quotas are what the whole run shall reach",
     )
     parser.add_argument(
         "--max-rise",
         type=_rise,
         default=Fraction(2),
         metavar="TIMES",
-        help="with --total: how many times its share in force a share may become (default 2, or any)",
+        help="with totals: how many times its share in force a share may become (default 2, or any)",
     )
     parser.add_argument(
         "--grown",
@@ -53,27 +58,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
     add_record_words(parser)
+    add_dry_run(parser)
     add_yes(parser)
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Show what will change, ask, and put it on record."""
+    path, at = place_named(args.run, args.at)
 
     def agreed(amendment: Amendment) -> bool:
         if not args.json:
-            plain = amendment.to_plain()
-            title = f"{args.run}: recipe version {amendment.version} from step {amendment.step:,} on"
+            plain = {**amendment.to_plain(), "said": args.changes}
+            title = f"{path}: recipe version {amendment.version} from step {amendment.step:,} on"
             print_tables([Text(title)])
             print_tables(Text(line) for line in amendment_lines(plain))
             print_tables(amendment_tables(plain))
-        return confirm("amend the run?", yes=args.yes)
+        return not args.dry_run and confirm("amend the run?", yes=args.yes)
 
     amendment = amend_run(
-        args.run,
+        path,
         args.changes,
         approval=Approval(reason=args.reason, approved_by=args.approved_by),
-        at=args.at,
+        at=at,
         from_pool=args.from_pool,
         goal=None if args.total is None else Goal(of=args.total, max_rise=args.max_rise),
         opens=args.grown,
@@ -83,8 +90,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print_json(amendment.to_plain())
     if amendment.manifest is None:
-        say("nothing was written; --yes agrees without asking")
-        return 1
+        return no_write(dry_run=args.dry_run)
     say(
         f"manifest {amendment.manifest} has it. A run that is training goes on as before until it is opened "
         f"again at step {amendment.step:,}, or every rank has the new state.",

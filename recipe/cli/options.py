@@ -36,7 +36,11 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_yes(parser: argparse.ArgumentParser) -> None:
     """Declare ``--yes``: do it without asking."""
-    parser.add_argument("--yes", action="store_true", help="do it without asking")
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="do it without asking; where nobody can answer, nothing is written and the exit code is 1",
+    )
 
 
 def add_record_words(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +65,32 @@ def recordable(text: str) -> str:
 
 def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
     """The recipe and the overrides among the words; a recipe comes at most once.
+def add_place(parser: argparse.ArgumentParser, *, at: bool = True) -> None:
+    """Declare the run with the checkpoint to change it at, and ``--at``."""
+    parser.add_argument(
+        "run",
+        metavar="RUN[@MANIFEST]",
+        help="the run's folder, such as runs/demo; with the number of a manifest, or @step:N"
+        + (" (default: the last checkpoint)" if at else ""),
+    )
+    if at:
+        parser.add_argument(
+            "--at", type=_step, metavar="STEP", help="a step with a checkpoint; RUN@step:STEP is the same"
+        )
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--dry-run``: show what would happen, and exit with 0."""
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+
+
+def _step(text: str) -> int:
+    if not text.isascii() or not text.isdecimal():
+        hint = f"; a manifest is named beside the run: RUN@{text[1:]}" if text.startswith("@") else ""
+        raise argparse.ArgumentTypeError(f"expected a step such as 96, given {text!r}{hint}")
+    return int(text)
+
+
 
     >>> split_words(["my.yaml", "seed=7"])
     ('my.yaml', ['seed=7'])

@@ -57,6 +57,14 @@ def progress(*, quiet: bool = False) -> Progress:
     return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
 
 
+def no_write(*, dry_run: bool) -> int:
+    """The exit code where nothing was written: 0 where nothing was to be, 1 where nobody agreed."""
+    if dry_run:
+        return 0
+    say("nothing was written; --yes agrees without asking")
+    return 1
+
+
 def confirm(question: str, *, yes: bool) -> bool:
     """Ask before something costly; ``--yes`` answers, and without a terminal the answer is no."""
     if yes:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_json, add_record_words, add_yes
-from recipe.cli.output import confirm, print_json, print_tables, say
-from recipe.report.amendments import discard_lines
-from recipe.report.tables import table
+from recipe.cli.options import add_dry_run, add_json, add_place, add_record_words, add_yes
+from recipe.cli.output import confirm, no_write, print_json, print_tables, say
+from recipe.report.amendments import discard_lines, skip_lines, skip_tables
+from recipe.run.changing.naming import place_named
 from recipe.run.changing.skip import Skip, skip_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the run and the steps."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as runs/demo")
+    add_place(parser, at=False)
     parser.add_argument(
         "--steps",
         type=_steps,
@@ -31,24 +31,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
     add_record_words(parser)
+    add_dry_run(parser)
     add_yes(parser)
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Show what will be left out, ask, and put it on record."""
+    path, _ = place_named(args.run, args.steps[0], "--steps")
 
     def agreed(skip: Skip) -> bool:
         if not args.json:
             plain = skip.to_plain()
-            what = "returned to the pools" if skip.returned else "dropped"
-            rows = [(name, f"{n:,}", f"{skip.tokens[name]:,}") for name, n in skip.sequences.items()]
-            print_tables([table(f"left out, {what}", ("pool", "sequences", "fresh tokens"), rows)])
+            print_tables(Text(line) for line in skip_lines(plain))
+            print_tables(skip_tables(plain))
             print_tables(Text(line) for line in discard_lines(plain))
-        return confirm("skip these steps?", yes=args.yes)
+        return not args.dry_run and confirm("skip these steps?", yes=args.yes)
 
     skip = skip_run(
-        args.run,
+        path,
         args.steps,
         reason=args.reason,
         returned=args.returned,
@@ -59,9 +60,9 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print_json(skip.to_plain())
     if skip.manifest is None:
-        say("nothing was written; --yes agrees without asking")
-        return 1
-    say(f"manifest {skip.manifest} has it; go on from the weights of step {skip.steps[0]:,}", quiet=args.json)
+        return no_write(dry_run=args.dry_run)
+    weights = f"go on from the weights of step {skip.steps[0]:,}"
+    say(f"manifest {skip.manifest} has it; {weights} (recipe run {path})", quiet=args.json)
     return 0
 
 

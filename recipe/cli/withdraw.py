@@ -3,70 +3,82 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_json, add_record_words, add_yes, recordable
-from recipe.cli.output import confirm, print_json, print_tables, say
-from recipe.report.amendments import discard_lines
-from recipe.report.tables import table
+from recipe.cli.options import add_dry_run, add_json, add_place, add_record_words, add_yes, recordable
+from recipe.cli.output import confirm, no_write, print_json, print_tables, say
+from recipe.errors import RecipeError
+from recipe.report.amendments import discard_lines, withdrawal_lines, withdrawal_tables
+from recipe.run.changing.naming import place_named
 from recipe.run.changing.withdraw import Ticket, Withdrawal, read_ids, withdraw_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the run and the documents."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as runs/demo")
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--documents", type=Path, metavar="FILE", help="ids of documents, one a line")
-    which.add_argument(
+    add_place(parser)
+    parser.add_argument("--documents", type=Path, metavar="FILE", help="ids of documents, one a line")
+    parser.add_argument(
+        "--document", action="append", default=[], metavar="ID", help="one document; may come many times"
+    )
+    parser.add_argument(
         "--again",
         action="store_true",
         help="what the run withdrew before, at a step that does not know of it: with --at, to go back there",
     )
     parser.add_argument("--pool", metavar="POOL", help="where to look; default: in every pool")
     parser.add_argument("--ticket", type=recordable, metavar="TEXT", help="of the request")
-    parser.add_argument(
-        "--at", type=int, metavar="STEP", help="a step with a checkpoint; default: the last one"
-    )
     parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
     add_record_words(parser)
+    add_dry_run(parser)
     add_yes(parser)
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Show what will be withdrawn, ask, put it on record, and say where it was read before."""
-    ids = [] if args.again else read_ids(args.documents)
+    path, at = place_named(args.run, args.at)
+    ids = _ids(args)
 
     def agreed(withdrawal: Withdrawal) -> bool:
         if not args.json:
             plain = withdrawal.to_plain()
-            rows = [
-                (name, f"{n:,}", f"{withdrawal.tokens[name]:,}") for name, n in withdrawal.documents.items()
-            ]
-            title = f"withdrawn from step {withdrawal.step:,} on"
-            print_tables([table(title, ("pool", "documents", "body tokens"), rows)])
-            print_tables(Text(line) for line in discard_lines(plain))
-        return confirm("withdraw these documents?", yes=args.yes)
+            print_tables(withdrawal_tables(plain))
+            print_tables(Text(line) for line in (*withdrawal_lines(plain), *discard_lines(plain)))
+        return not args.dry_run and confirm("withdraw these documents?", yes=args.yes)
 
     withdrawal = withdraw_run(
-        args.run,
+        path,
         ids,
         ticket=Ticket(reason=args.reason, ticket=args.ticket, approved_by=args.approved_by),
         pool=args.pool,
         again=args.again,
-        at=args.at,
+        at=at,
         pools_root=args.pools_root,
         confirm=agreed,
     )
     if args.json:
         print_json(withdrawal.to_plain())
     if withdrawal.manifest is None:
-        say("nothing was written; --yes agrees without asking")
-        return 1
-    where = (
-        "" if args.again else f"; where they were read: recipe trace {args.run} --documents {args.documents}"
-    )
+        return no_write(dry_run=args.dry_run)
+    words = [f"--documents {shlex.quote(str(args.documents))}"] * (args.documents is not None)
+    words += [f"--document {shlex.quote(name)}" for name in args.document[:1]]
+    where = f"; where they were read: recipe trace {path} {words[0]}" if words else ""
     say(f"manifest {withdrawal.manifest} has it{where}", quiet=args.json)
     return 0
+
+
+def _ids(args: argparse.Namespace) -> list[str]:
+    """The ids that are named, in a file and one by one."""
+    is_named = args.documents is not None or bool(args.document)
+    if is_named == args.again:
+        raise RecipeError.single(
+            "recipe withdraw",
+            "--documents, --document, --again",
+            given="--again beside documents" if is_named else "none of them",
+            expected="documents (--document ID, --documents FILE), or --again",
+            fix="name the documents; --again alone withdraws what the run withdrew before",
+        )
+    return [*args.document, *(read_ids(args.documents) if args.documents is not None else ())]

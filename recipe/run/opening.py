@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from recipe.config import Recipe, difference, fingerprint
@@ -14,6 +13,7 @@ from recipe.mixing.opening import close_pools, open_pools, pool_problems
 from recipe.mixing.turning import reopened
 from recipe.pools import Pool, open_pool
 from recipe.run.checkpoint import Standing, Turning, Writer, check_nothing_lost, read_from_beginning
+from recipe.run.checkpoint_steps import checkpoint_steps, steps_shown
 from recipe.run.folder import RecipeVersion, RunFolder, read_version
 from recipe.run.head import Head, find_checkpoint, read_head, snapshot_of
 from recipe.run.holdings import (
@@ -22,7 +22,7 @@ from recipe.run.holdings import (
     known_paths,
     refuse_changed,
 )
-from recipe.run.ledger import TURN_KINDS, Row, check_chain, row_at, rows_backwards
+from recipe.run.ledger import TURN_KINDS, Row, check_chain, damaged, row_at
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.place import Place, stream_of, subject_of
 from recipe.run.run import Run
@@ -104,7 +104,7 @@ def _place_of_step(folder: RunFolder, head: Head, step: int | None) -> Place:
         return Place(state=place, version_hash=manifest["recipe"]["hash"], from_state=False)
     beginning = _start(folder)
     if step is not None and step != beginning.state.snapshot.step:
-        raise _no_checkpoint(folder, head, step)
+        raise _no_checkpoint(folder, step)
     return beginning
 
 
@@ -292,24 +292,22 @@ def other_recipe(folder: RunFolder, old: Recipe, new: Recipe) -> RecipeError:
     """The error that shows what a recipe changed against the one a run was started with."""
     lines = difference(old, new) or ["fingerprint: different"]
     fix = (
-        "start another run for the changed recipe (recipe run … --name NAME, in Python another path), "
-        "or give the recipe the run was started with"
+        f"`recipe run {folder.path}` goes on with the run as it is; `recipe amend {folder.path} KEY=VALUE …` "
+        "changes it from a checkpoint on; another --name (in Python another path) starts another run"
     )
     problems = []
     for line in lines:
         key, _, change = line.partition(": ")
-        problems.append(Problem(key, change or line, "as the run was started", fix))
+        given = f"{change}  (the run's → yours)" if change else line
+        problems.append(Problem(key, given, "as the run was started", fix))
     return RecipeError(f"{folder.path}: a run of another recipe", problems)
 
 
-def _no_checkpoint(folder: RunFolder, head: Head, step: int) -> RecipeError:
-    rows = (row for row in rows_backwards(folder.ledger, head.tail.end) if row.kind == "checkpoint")
-    last: list[Row] = list(islice(rows, 8))
-    steps = ", ".join(str(row.end_step) for row in reversed(last)) or "none but where it began"
+def _no_checkpoint(folder: RunFolder, step: int) -> RecipeError:
     return RecipeError.single(
         f"{folder.path}: no checkpoint at step {step}",
         "step",
         given=step,
-        expected=f"a step with a manifest; the last ones are {steps}",
+        expected=f"a step with a manifest; {steps_shown(checkpoint_steps(folder.ledger), step)}",
         fix="give one of these, or open with the state that the trainer saved at that step",
     )

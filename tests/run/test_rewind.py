@@ -66,7 +66,7 @@ def test_a_discarded_checkpoint_can_be_opened_again(path: Path):
 
 
 def test_a_step_without_checkpoint_is_refused_with_the_steps_there_are(path: Path):
-    with pytest.raises(RecipeError, match="the last ones are 4, 10, 15"):
+    with pytest.raises(RecipeError, match="there are 4, 10, 15"):
         recipe.open_run(path, step=7)
     assert recipe.open_run(path, step=0).step == 0
 

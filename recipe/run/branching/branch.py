@@ -34,6 +34,7 @@ from recipe.run.folder import FOLDERS, RecipeVersion, RunFolder, check_name
 from recipe.run.holdings import Holding, known_paths, tokenizers
 from recipe.run.start import refuse_taken, taken
 from recipe.run.statement import text_on_record
+from recipe.run.ways_back import with_ways_back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +129,14 @@ def plan_branches(
             branches.append(_described(origin, planned, folder / wish.name, approved_by))
         except RecipeError as error:
             where = "" if len(wishes) == 1 else f"{wish.name}: "
-            problems += [replace(problem, where=f"{where}{problem.where}") for problem in error.problems]
+            told = with_ways_back(
+                origin.folder.ledger,
+                origin.state.recipe,
+                origin.state.snapshot,
+                error.problems,
+                f"{origin.folder.path}@step:{{step}}",
+            )
+            problems += [replace(problem, where=f"{where}{problem.where}") for problem in told]
     problems += _texts(wishes, approved_by)
     problems += _same_names([wish.name for wish in wishes])
     if problems:

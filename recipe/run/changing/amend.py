@@ -13,12 +13,24 @@ from pathlib import Path
 
 from recipe.config import Recipe
 from recipe.config.amending import amended
+from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools
-from recipe.run.changing.amending import Amendment, Approval, Growth, open_for, turned, words_at, worked_out
+from recipe.run.changing.amending import (
+    AT,
+    Amendment,
+    Approval,
+    Growth,
+    open_for,
+    turned,
+    words_at,
+    worked_out,
+)
 from recipe.run.changing.totals import Goal, solved
 from recipe.run.comparing.throughput import rest_of_run
 from recipe.run.folder import RunFolder
 from recipe.run.opening import find_place, handle
+from recipe.run.place import Place
+from recipe.run.ways_back import with_ways_back
 
 __all__ = ["Amendment", "Approval", "Goal", "amend_run"]
 
@@ -59,12 +71,7 @@ def amend_run(  # noqa: PLR0913 - the options of the verb
     folder.check()
     said = approval.to_plain()
     place = find_place(folder, at)
-    old = place.state.recipe
-    new = (
-        changes
-        if isinstance(changes, Recipe)
-        else amended(old, changes, stage=list(old.stages)[place.state.snapshot.stage], from_pool=from_pool)
-    )
+    new = changes if isinstance(changes, Recipe) else _changed(folder, place, changes, from_pool)
     if goal is not None:
         new = solved(folder, place, new, goal)
     change = open_for(place, new, opens, None if pools_root is None else Path(pools_root))
@@ -81,3 +88,17 @@ def amend_run(  # noqa: PLR0913 - the options of the verb
     finally:
         close_pools(change.pools.values())
     return replace(amendment, manifest=manifest)
+
+
+def _changed(folder: RunFolder, place: Place, changes: Sequence[str], from_pool: str | None) -> Recipe:
+    """The recipe in force with what was typed.
+
+    Raises:
+        RecipeError: with every problem; of a stage that is finished also from where it can be changed.
+    """
+    old, at = place.state.recipe, place.state.snapshot
+    try:
+        return amended(old, changes, stage=list(old.stages)[at.stage], from_pool=from_pool)
+    except RecipeError as error:
+        problems = with_ways_back(folder.ledger, old, at, error.problems, AT)
+        raise RecipeError(f"{folder.path}: not amended at step {at.step:,}", problems) from error

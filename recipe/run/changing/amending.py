@@ -19,6 +19,7 @@ from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.pools.growth import Prefix, grown_from
 from recipe.run.canonical import Plain
+from recipe.run.changing.discarded import discarded_manifests
 from recipe.run.checkpoint import Turning
 from recipe.run.folder import RecipeVersion, RunFolder
 from recipe.run.head import read_head
@@ -27,8 +28,11 @@ from recipe.run.manifest import manifest_path, read_manifest, seal_of, sealed
 from recipe.run.place import Place, subject_of
 from recipe.run.rows_of_kind import last_of_kind
 from recipe.run.statement import Statement, Subject, text_on_record
+from recipe.run.ways_back import with_ways_back
 
 Growth = Literal["next-epoch", "now"]
+AT = "--at {step}"
+"""How a step is named beside a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +81,8 @@ class Amendment:
     after: Outlook
     discards: int
     """Steps on record after ``step``, which going on from there discards."""
+    discarded: tuple[Plain, ...]
+    """Manifests among them that have metrics, that a decision is about, or that a turn wrote."""
     rest: Plain | None = None
     """GPU-hours and seconds of the rest at the rate measured last, where checkpoints state GPU-hours."""
     manifest: int | None = None
@@ -90,6 +96,7 @@ class Amendment:
             "version": self.version,
             "changes": list(self.changes),
             "discards": self.discards,
+            "discarded": list(self.discarded),
             "before": self.before.to_plain(),
             "after": self.after.to_plain(),
             "rest": self.rest,
@@ -181,6 +188,7 @@ def worked_out(
             fix="say what shall change, such as stages.base.quotas.code=20%",
         )
     if problems := behind_problems(old, new, at):
+        problems = with_ways_back(folder.ledger, old, at, problems, AT)
         raise RecipeError(f"{folder.path}: changes of what is behind step {at.step}", problems)
     base = base_snapshot(at, old, new, renewed=change.grown)
     states = dict(zip(new.pools, base.pools, strict=True))
@@ -201,6 +209,7 @@ def worked_out(
         before=outlook(old, {name: pools[name] for name in old.pools}, _as_it_was(at, old, change)),
         after=after,
         discards=max(0, head.reached.end_step - at.step),
+        discarded=discarded_manifests(folder, at.step),
     )
     return amendment, base
 

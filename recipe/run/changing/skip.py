@@ -9,10 +9,12 @@ from pathlib import Path
 from recipe.errors import RecipeError
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.opening import close_pools, open_pools
-from recipe.mixing.skipping import Skipped, skipped
+from recipe.mixing.outlook import Outlook, outlook
+from recipe.mixing.skipping import skipped
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.canonical import Plain
 from recipe.run.changing.amending import words_at
+from recipe.run.changing.discarded import discarded_manifests
 from recipe.run.checkpoint import Turning
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
@@ -35,6 +37,12 @@ class Skip:
     """By pool: fresh document tokens."""
     discards: int
     """Steps on record that going on from the first one discards."""
+    before: Outlook
+    """The rest of the run with the steps."""
+    after: Outlook
+    """The rest of the run without them: as many steps, filled from what comes later."""
+    discarded: tuple[Plain, ...] = ()
+    """Manifests among them that have metrics, that a decision is about, or that a turn wrote."""
     manifest: int | None = None
     """Number of the manifest that put it on record."""
 
@@ -47,6 +55,9 @@ class Skip:
             "sequences": dict(self.sequences),
             "tokens": dict(self.tokens),
             "discards": self.discards,
+            "discarded": list(self.discarded),
+            "before": self.before.to_plain(),
+            "after": self.after.to_plain(),
             "manifest": self.manifest,
         }
 
@@ -96,7 +107,17 @@ def skip_run(  # noqa: PLR0913 - the options of the verb
         stream = stream_of(folder, subject, pools, state.snapshot)
         after = _state_after(folder, stream.snapshot, stop)
         left_out = skipped(stream.ground, state.snapshot, after, returned=returned)
-        skip = _described(folder, steps, returned, left_out)
+        skip = Skip(
+            path=str(folder.path),
+            steps=steps,
+            returned=returned,
+            sequences=left_out.sequences,
+            tokens=left_out.tokens,
+            discards=max(0, read_head(folder.ledger).reached.end_step - start),
+            before=outlook(state.recipe, pools, state.snapshot),
+            after=outlook(state.recipe, pools, left_out.snapshot),
+            discarded=discarded_manifests(folder, start),
+        )
         if not confirm(skip):
             return skip
         body = {**said, **{key: skip.to_plain()[key] for key in ("steps", "returned", "sequences", "tokens")}}
@@ -138,15 +159,3 @@ def _state_after(folder: RunFolder, snapshot: Callable[[int], Snapshot], stop: i
             expected="steps that the run has",
             fix=f"{error}: skip fewer steps",
         ) from error
-
-
-def _described(folder: RunFolder, steps: tuple[int, int], returned: bool, left_out: Skipped) -> Skip:
-    head = read_head(folder.ledger)
-    return Skip(
-        path=str(folder.path),
-        steps=steps,
-        returned=returned,
-        sequences=left_out.sequences,
-        tokens=left_out.tokens,
-        discards=max(0, head.reached.end_step - steps[0]),
-    )

@@ -55,7 +55,7 @@ def solved(folder: RunFolder, place: Place, new: Recipe, goal: Goal) -> Recipe:
             f"stages.{stage}",
             given=f"{consumed:,} positions consumed",
             expected="positions still to be served, whose shares can be solved",
-            fix="amend a later stage, or without --total",
+            fix="give an earlier checkpoint (--at STEP), or amend a later stage, or without --total",
         )
     density = Fraction(sum(spent), consumed) if consumed and sum(spent) else Fraction(1)
     target, current = new.shares(stage), old.shares(stage)

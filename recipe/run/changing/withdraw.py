@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recipe.errors import RecipeError
+from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.mixing.turning import reopened
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.run.canonical import Plain, canonical, digest
 from recipe.run.changing.amending import words_at
+from recipe.run.changing.discarded import discarded_manifests
 from recipe.run.checkpoint import Turning
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
@@ -51,6 +53,10 @@ class Withdrawal:
     """Documents named that an earlier withdrawal named."""
     discards: int
     """Steps on record that going on from ``step`` discards."""
+    num_steps: int = 0
+    """Of the run, which ends where it did."""
+    discarded: tuple[Plain, ...] = ()
+    """Manifests among them that have metrics, that a decision is about, or that a turn wrote."""
     manifest: int | None = None
     """Number of the manifest that put it on record."""
 
@@ -64,6 +70,8 @@ class Withdrawal:
             "tokens": dict(self.tokens),
             "already": self.already,
             "discards": self.discards,
+            "discarded": list(self.discarded),
+            "num_steps": self.num_steps,
             "manifest": self.manifest,
         }
 
@@ -132,6 +140,8 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
             withdrawal,
             step=state.snapshot.step,
             discards=max(0, read_head(folder.ledger).reached.end_step - state.snapshot.step),
+            num_steps=Curriculum.from_recipe(state.recipe).num_steps,
+            discarded=discarded_manifests(folder, state.snapshot.step),
         )
         if not confirm(withdrawal):
             return withdrawal
@@ -170,7 +180,7 @@ def read_ids(path: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         ids, given = [], getattr(error, "strerror", None) or error
     if not ids:
-        fix = "give a file with an id a line"
+        fix = "give a file with an id a line, or name a document itself: --document ID"
         raise RecipeError.single(
             str(path), "documents", given=given, expected="ids of documents, one a line, in UTF-8", fix=fix
         )
