@@ -34,6 +34,18 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the answer as JSON, for programs")
 
 
+def add_allow_target(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--allow-target``: a policy of one's own that a recipe may name."""
+    parser.add_argument(
+        "--allow-target",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a policy of your own that the recipe may name: package.module.Class, or package.module.* for "
+        "all of the module; it is imported (PYTHONPATH says from where); repeatable",
+    )
+
+
 def add_yes(parser: argparse.ArgumentParser) -> None:
     """Declare ``--yes``: do it without asking."""
     parser.add_argument(

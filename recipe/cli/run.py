@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.cli.found import prepare_missing
-from recipe.cli.options import add_json, add_recipe_words, split_words
+from recipe.cli.options import add_allow_target, add_json, add_recipe_words, split_words
 from recipe.cli.output import confirm, print_json, print_tables, progress, say
 from recipe.cli.status import superseded
 from recipe.config import Recipe, expand_sweep, load_recipe, sweep_labels
@@ -21,6 +21,7 @@ from recipe.integrations.parquet import steps_of
 from recipe.mixing.plan import Plan
 from recipe.report.figures import amount, byte_size
 from recipe.report.spent import spent_tables, spent_to_plain
+from recipe.report.starts import policy_line
 from recipe.run.files import SEQUENCES
 from recipe.run.folder import RunFolder, check_name, read_version
 from recipe.run.ledger import read_tail, surviving
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare every byte of the files that are there (default: all sizes, the newest 8 GiB)",
     )
+    add_allow_target(parser)
     parser.add_argument("--yes", action="store_true", help="do not ask before writing more than 10 GiB")
     add_json(parser)
 
@@ -124,7 +126,13 @@ def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
         for warning in plan.warnings:
             say(f"warning: {warning}", quiet=args.json)
 
-    with resume_or_start(job.recipe, job.folder, accept_data_change=accept, on_plan=warn) as run:
+    with resume_or_start(
+        job.recipe,
+        job.folder,
+        accept_data_change=accept,
+        allow_targets=args.allow_target,
+        on_plan=warn,
+    ) as run:
         _say_where(run, quiet=args.json)
         holding = inspect(run.path, run.step, hash_all=args.check)
         if run.complete and holding.is_whole:
@@ -175,6 +183,8 @@ def _say_where(run: Run, *, quiet: bool) -> None:
         say(f"{run.path}: going on at step {run.step:,} of {run.num_steps:,}", quiet=quiet)
     else:
         say(f"{run.path}: starting, {run.num_steps:,} steps", quiet=quiet)
+    if run.recipe.policy is not None and not run.complete:
+        say(f"{run.path}: {policy_line(run.recipe.policy.target)}", quiet=quiet)
     if (decision := went_on_in(RunFolder(run.path))) is not None:
         say(f"warning: {superseded(decision)}")
     for name in run.data_change:

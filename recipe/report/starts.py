@@ -38,3 +38,11 @@ def prior_line(prior: Plain) -> str:
     told = f" ({', '.join(marks)})" if marks else ""
     tokens = f"{amount(prior['prior_tokens'])} tokens before the start{apart}, in no number here"
     return f"started from {prior['weights']}{told}: {tokens}"
+
+
+def policy_line(target: str) -> str:
+    """What a policy does where nothing is trained."""
+    return (
+        f"policy {target}: writing files trains nothing, so nobody gives it losses and the shares stay as "
+        "stated; it acts through run.consult in a trainer"
+    )

@@ -135,11 +135,13 @@ def check_pools(recipe: Recipe, losses: Mapping[str, Any]) -> None:
 
 def _numbers(recipe: Recipe, losses: Mapping[str, Any]) -> dict[str, float]:
     check_pools(recipe, losses)
-    numbers = {name: plain_number(value) for name, value in losses.items()}
-    for name, value in numbers.items():
-        if isinstance(value, str):
-            raise ValueError(f"losses[{name!r}] is {losses[name]!r}; losses are {{pool: number}}")
-    return {name: float(value) for name, value in numbers.items()}
+    numbers = dict[str, float]()
+    for name, value in losses.items():
+        try:
+            numbers[name] = float(plain_number(value))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"losses[{name!r}] is {value!r}; losses are {{pool: number}}") from error
+    return numbers
 
 
 def _no_answer(recipe: Recipe, at: Snapshot, given: str) -> RecipeError:
