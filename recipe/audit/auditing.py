@@ -9,7 +9,6 @@ import os
 import random
 import secrets
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from recipe.audit.findings import Finding, once
 from recipe.audit.holdings import Found, find_pools, leave_contents, verify_contents
 from recipe.audit.manifests import check_manifests
 from recipe.audit.pool_reading import readings_of
-from recipe.audit.recompute import Bench, Outcome, recompute
+from recipe.audit.recompute import Bench, Outcome
 from recipe.audit.record import check_identity, read_recipe
 from recipe.audit.sampling import Depth, chosen, detection, slices
 from recipe.audit.scope import Scope, within
@@ -33,6 +32,7 @@ from recipe.audit.seal import Published, check_published, read_published
 from recipe.audit.segments import Segment
 from recipe.audit.taken_down import taken_down
 from recipe.audit.totals import largest_drifts, pools_that_left, tokens_on_record
+from recipe.audit.workers import computed
 from recipe.errors import RecipeError
 
 MOST_MANIFESTS = 400
@@ -77,7 +77,7 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
         path: the run's folder.
         full: compute every row again and compare every byte of the pools with its hash.
         sample: share (float) or number (int) of rows to compute again.
-        workers: threads; default: one a core.
+        workers: threads, or processes where there is much to compute; default: one a core.
         pools_root: where the pools are on this machine; default: where the record says.
         seed: of the choice of rows and blocks; default: drawn anew, so that it cannot be foreseen.
         progress: called with positions computed again so far, and all of them.
@@ -93,7 +93,7 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
         ValueError: a sample or a number of workers that is none; options that exclude each other.
     """
     if workers is not None and workers < 1:
-        raise ValueError(f"workers is {workers}; it is a number of threads, at least 1")
+        raise ValueError(f"workers is {workers}; it is a whole number, at least 1")
     if sample is not None and (sample <= 0 or (isinstance(sample, float) and sample > 1)):
         raise ValueError(f"sample is {sample!r}; it is a share in 0..1 (float) or a number of rows (int)")
     scope = Scope(since, stage)
@@ -249,14 +249,13 @@ def _parsed(course: Course, depth: Depth) -> set[int]:
 
 
 def _recomputed(bench: Bench, segments: Sequence[Segment], wanted: _Wanted) -> Outcome:
-    """All chosen segments computed again; threads, since the work is done outside the interpreter lock."""
+    """All chosen segments computed again, on all cores."""
     total, positions = Outcome(), sum(segment.positions for segment in segments)
     work = slices(segments, wanted.depth.workers)
-    with ThreadPoolExecutor(wanted.depth.workers) as threads:
-        for outcome in threads.map(lambda some: recompute(bench, some), work):
-            total.add(outcome)
-            if wanted.progress is not None:
-                wanted.progress(total.positions, positions)
+    for outcome in computed(bench, work, wanted.depth.workers):
+        total.add(outcome)
+        if wanted.progress is not None:
+            wanted.progress(total.positions, positions)
     return total
 
 
