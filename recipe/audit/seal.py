@@ -15,6 +15,7 @@ from recipe.errors import Problem, RecipeError
 
 _MARK = "recipe-seal/1"
 _HEX = re.compile(r"[0-9a-f]{64}")
+_PIECE = re.compile(rf"(?:{_MARK} )?head=(?P<head>[0-9a-f]{{64}})", re.IGNORECASE)
 _LINE = re.compile(
     rf"{_MARK} head=(?P<head>[0-9a-f]{{64}}) row=(?P<row>\d{{1,18}}) manifest=(?P<manifest>\d{{1,18}}|none)"
     r" manifest_hash=(?P<manifest_hash>[0-9a-f]{64}|none) step=(?P<step>\d{1,18}) time=(?P<time>\S+)"
@@ -120,7 +121,7 @@ class Published:
 
 
 def read_published(text: str) -> Published:
-    """What ``--head`` was given: 64 hexadecimal digits, or the line that ``recipe seal`` printed.
+    """What ``--head`` was given: 64 hexadecimal digits, ``head=`` and these, or a line of ``recipe seal``.
 
     Raises:
         RecipeError: neither.
@@ -131,6 +132,8 @@ def read_published(text: str) -> Published:
     words = " ".join(text.split())
     if _HEX.fullmatch(words.lower()):
         return Published(hash=words.lower())
+    if piece := _PIECE.fullmatch(words):
+        return Published(hash=piece["head"].lower())
     if match := _LINE.fullmatch(words):
         known = {key: None if value == "none" else value for key, value in match.groupdict().items()}
         numbers = {key: int(known[key]) for key in ("row", "step", "manifest") if known[key] is not None}  # type: ignore[arg-type]
@@ -138,7 +141,7 @@ def read_published(text: str) -> Published:
         return Published(hash=seal.head, seal=seal)
     raise RecipeError.single(
         "recipe audit", "--head", given=text if len(text) < 300 else f"{text[:300]}…",
-        expected="64 hexadecimal digits (of a row or a manifest), or the whole line of `recipe seal`",
+        expected="64 hexadecimal digits (of a row or a manifest), head=DIGITS, or a line of `recipe seal`",
         fix="copy it again; all 64 digits are needed, a beginning proves little",
     )  # fmt: skip
 

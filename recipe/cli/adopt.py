@@ -30,8 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="how",
         choices=("trunk", "amend"),
         default="trunk",
-        help="trunk: go on from the branch's checkpoint; amend: amend the run it branched from with what it "
-        "changed, at that run's last checkpoint (default: trunk)",
+        help="trunk: go on from the branch's checkpoint; on disk, a row in its ledger and, where it has "
+        "steps left, in that of the run it branched from, each with the comparison in evidence/; nothing "
+        "else changes. amend: the run it branched from takes over what it changed and goes on; on disk, the "
+        "same two rows, then there a new recipe version and manifest at its last checkpoint (default: trunk)",
     )
     parser.add_argument("--approved-by", required=True, metavar="NAME", help="who approved it")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why")
@@ -53,7 +55,7 @@ def execute(args: argparse.Namespace) -> int:
 
     def agreed(proposal: Proposal) -> bool:
         if not args.json:
-            _show(proposal)
+            _show(proposal, args.branch)
         question = (
             "amend the trunk?" if proposal.how == "amend" else "go on from this checkpoint as the trunk?"
         )
@@ -67,31 +69,44 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print_json(adoption.to_plain())
     else:
-        print("\n".join(_told(adoption)))
+        print("\n".join(_told(adoption, args.branch)))
     return DONE
 
 
-def _show(proposal: Proposal) -> None:
+def _as_given(path: str | Path, given: str) -> str:
+    """A path as somebody writes paths who gave another one: below the working directory, or whole."""
+    here = Path.cwd()
+    if Path(given).is_absolute() or not Path(path).is_relative_to(here):
+        return str(path)
+    return str(Path(path).relative_to(here))
+
+
+def _show(proposal: Proposal, given: str) -> None:
     print_tables(comparison_tables(proposal.evidence))
     print_tables(Text(line, style="bold") for line in warning_lines(proposal.evidence))
     branch = proposal.branch
     if proposal.amendment is None:
-        trunk = "" if proposal.trunk is None else f", in place of {proposal.trunk.folder.path}"
+        trunk = (
+            "" if proposal.trunk is None else f", in place of {_as_given(proposal.trunk.folder.path, given)}"
+        )
         weights = f", weights {branch.uri}" if branch.uri else ""
         where = f"manifest {branch.number}, step {branch.step:,}{weights}"
         print_tables([Text(f"go on from {branch.folder.path}: {where}{trunk}")])
         return
     plain = proposal.amendment.to_plain()
     version = proposal.amendment.version
-    print_tables([Text(f"{plain['run']}: recipe version {version} from step {plain['step']:,} on")])
+    print_tables(
+        [Text(f"{_as_given(plain['run'], given)}: recipe version {version} from step {plain['step']:,} on")]
+    )
     print_tables(Text(line) for line in amendment_lines(plain))
     print_tables(amendment_tables(plain))
     print_tables(Text(f"not taken over: {line}") for line in proposal.left_out)
 
 
-def _told(adoption: Adoption) -> Iterator[str]:
+def _told(adoption: Adoption, given: str) -> Iterator[str]:
     weights = f", weights {adoption.uri}" if adoption.uri else ""
-    yield f"{adoption.run}: go on from manifest {adoption.manifest}{weights}"
-    yield f"on record in {' and '.join(adoption.told)}; evidence {adoption.evidence}"
+    yield f"{_as_given(adoption.run, given)}: go on from manifest {adoption.manifest}{weights}"
+    told = " and ".join(_as_given(path, given) for path in adoption.told)
+    yield f"on record in {told}; evidence {adoption.evidence}"
     if adoption.untold is not None:
         yield f"warning: the run it branched from has it not on record: {adoption.untold}"

@@ -52,7 +52,8 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--head",
         metavar="HASH",
-        help="a hash that was published (or the whole line of `recipe seal`): prove what came before it",
+        help="a hash that was published (also head=HASH, or the whole line of `recipe seal`): prove what "
+        "came before it",
     )
     parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
     parser.add_argument(
@@ -80,8 +81,9 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print_json(plain)
         return 0 if audit.ok else 1
-    print_tables(audit_tables(plain))
     verdict = _verdict(len(audit.findings), audit.checked)
+    print(f"{args.run}: {verdict}\n")
+    print_tables(audit_tables(plain))
     print("\n".join([*audit.checked.lines(), "", *limit_lines(plain), "", *finding_lines(plain), verdict]))
     return 0 if audit.ok else 1
 

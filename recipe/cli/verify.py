@@ -12,7 +12,7 @@ from recipe.errors import RecipeError
 from recipe.integrations.acceptance import Sample, verify_package, verify_program, verify_run
 from recipe.run.handover.receiving import is_package
 
-MARKS = {True: "ok", False: "FAILED", None: "not covered"}
+MARKS = {True: "ok", False: "FAILED", None: "not checked"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,7 +132,9 @@ def _verdict(checks: tuple[Check, ...]) -> str:
     if failed:
         return f"{len(failed)} of {len(checks)} claims failed: {', '.join(failed)}"
     left = [check.name for check in checks if check.ok is None]
-    return "every claim holds" + (f"; not covered: {', '.join(left)}" if left else "")
+    if left:
+        return f"every claim that could be checked holds; not checked here: {', '.join(left)}"
+    return "every claim holds"
 
 
 def _count(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from textwrap import wrap
 from typing import Any
 
 from rich.console import Group
@@ -10,9 +11,13 @@ from rich.console import Group
 from recipe.report.figures import ratio, signed
 from recipe.report.tables import table
 
+WIDTH = 80
+"""Of a line of running text."""
 KINDS = ("body", "overlap", "special", "padding", "labels")
 MOST_VALUES = 8
 """Values of a tag that a table shows one by one."""
+MOST_ROWS = 12
+"""Rows of a table by tags that a pool has at most."""
 MOST_TIMES = 6
 """Numbers of readings that a line shows one by one."""
 
@@ -108,11 +113,15 @@ def _by_tags(reading: Mapping[str, Any]) -> Iterator[Group]:
     """A row for each value of a tag; a tag that has many is added up, all values are in the JSON answer."""
     rows = []
     for pool, known in reading.items():
+        own: list[tuple[str, ...]] = []
         for tag, values in known["tags"].items():
             few = len(values) <= MOST_VALUES
             sums = {kind: sum(of[kind] for of in values.values()) for kind in next(iter(values.values()))}
             shown = values if few else {"any": sums}
-            rows += [_tag_row(f"{pool}: {tag} = {value}", of) for value, of in shown.items()]
+            own += [_tag_row(f"{pool}: {tag} = {value}", of) for value, of in shown.items()]
+        rows += own[:MOST_ROWS]
+        if len(own) > MOST_ROWS:
+            rows.append((f"{pool}: … {len(own) - MOST_ROWS:,} more (--json)", *[""] * 4))
     if rows:
         columns = ("pool: tag", "documents", "of them read", "tokens", "covered")
         yield table("how they were read by tag", columns, rows)
@@ -132,6 +141,7 @@ def finding_lines(plain: Mapping[str, Any]) -> Iterator[str]:
 
 
 def limit_lines(plain: Mapping[str, Any]) -> Iterator[str]:
-    """What the audit cannot prove, as a short paragraph."""
+    """What the audit cannot prove, in short lines."""
     yield "what this cannot prove:"
-    yield from (f"  - {line}" for line in plain["cannot_prove"])
+    for line in plain["cannot_prove"]:
+        yield from wrap(line, WIDTH, initial_indent="  - ", subsequent_indent="    ")

@@ -30,7 +30,8 @@ def test_as_the_trunk(runs: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["adopt", "runs/B", *SAID, "--yes"]) == 0
     out = capsys.readouterr().out
     assert "tokens read, cumulative" in out
-    assert "go on from runs/B: manifest 1, step 6, weights B/6, in place of " in out
+    assert "go on from runs/B: manifest 1, step 6, weights B/6, in place of runs/trunk\n" in out
+    assert "on record in runs/B and runs/trunk; evidence" in out
     assert "runs/B: go on from manifest 1, weights B/6" in out
     assert main(["status", "runs/trunk"]) == 0
     assert "the trunk went on in B (manifest 1), approved by Li at " in capsys.readouterr().out
@@ -44,9 +45,15 @@ def test_as_an_amendment(runs: Path, capsys):
     assert main(["adopt", "runs/B", "--as", "amend", *SAID, "--yes"]) == 0
     out = capsys.readouterr().out
     assert "recipe version 2 from step 6 on" in out
-    assert "runs/trunk: go on from manifest 3, weights trunk/6" in out.replace(str(runs.absolute()), "runs")
+    assert "runs/trunk: go on from manifest 3, weights trunk/6" in out
     with recipe.open_run("runs/trunk") as run:
         assert run.recipe.shares("long")["a"] * 100 == 60
+
+
+def test_a_run_that_is_no_branch_is_not_adopted(runs: Path, capsys):
+    for how in ("trunk", "amend"):
+        assert main(["adopt", "runs/trunk", "--as", how, *SAID, "--yes"]) == 2
+        assert "a run that is no branch" in capsys.readouterr().err
 
 
 def test_json(runs: Path, capsys):

@@ -94,6 +94,7 @@ def test_the_text_says_what_cannot_be_proved(run, capsys):
     assert main(["audit", str(run)]) == 0
     out = capsys.readouterr().out
     assert "what this cannot prove:" in out and out.splitlines()[-1] == "nothing is wrong"
+    assert out.splitlines()[0] == f"{run}: nothing is wrong"
 
 
 def test_chain_only_looks_at_no_number(run, capsys):
@@ -120,6 +121,14 @@ def test_a_seal_is_one_line_and_proves_what_came_before_it(run, capsys):
     assert seal["line"] == line and seal["run"] == "small"
     assert main(["audit", str(run), "--head", line, "--chain-only"]) == 0
     assert "were then" in capsys.readouterr().out
+    for piece in (
+        line.split()[1],
+        f"head={seal['head'].upper()}",
+        f"recipe-seal/1 head={seal['head']}",
+        f" {line}\n",
+    ):
+        said = answer(capsys, "audit", str(run), "--chain-only", "--head", piece)
+        assert "0 rows came later" in said["checked"]["head"]
     assert "0 rows came later" in answer(capsys, "audit", str(run), "--head", seal["head"])["checked"]["head"]
     said = answer(capsys, "audit", str(run), "--chain-only", "--head", "0" * 64, code=1)
     assert [finding["check"] for finding in said["findings"]] == ["head"]

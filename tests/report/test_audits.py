@@ -76,6 +76,19 @@ def test_a_tag_with_many_values_is_added_up():
     assert "web: lang = de" in shown and "web: url = any" in shown and "400" in shown
 
 
+def test_of_very_many_tags_a_pool_shows_the_first():
+    one = {"documents": 1, "distinct": 1, "tokens": 10, "covered": 5}
+    shown = text(
+        web=reading(tags={f"t{k}": {"x": one} for k in range(15)}), code=reading(tags={"u": {"y": one}})
+    )
+    assert shown.count("web: t") == 12 and "web: … 3 more (--json)" in shown and "code: u = y" in shown
+
+
+def test_limits_are_short_lines():
+    lines = list(limit_lines({"cannot_prove": ["word " * 60, "short"]}))
+    assert len(lines) == 6 and max(map(len, lines)) <= 80 and lines[-1] == "  - short"
+
+
 def test_budget_findings_and_limits_are_told():
     shown = text(web=reading())
     assert "consumed + left = length + overshoot" in shown

@@ -102,6 +102,8 @@ def adopt_run(
     word.check("--approved-by")
     origin = find_origin(*split_place(str(branch)))
     history = read_history(origin.folder.path)
+    if history.parent is None:
+        raise _no_branch(history)
     trunk = find_parent(history)
     made = _compared(history, trunk, evidence)
     proposal = Proposal(how=how, branch=origin, trunk=trunk, evidence=made)
@@ -230,12 +232,23 @@ def _against_amending(origin: Origin, history: History, trunk: History) -> Itera
             yield Problem(f"pools.{name}", given, expected, fix)
 
 
+def _no_branch(history: History) -> RecipeError:
+    path = history.folder.path
+    return RecipeError.single(
+        f"{path}: nothing to adopt",
+        "BRANCH",
+        given="a run that is no branch: it has no trunk whose place it could take",
+        expected="a branch, as `recipe branch` makes it",
+        fix=f"put a choice between runs on record instead: recipe compare RUN … --decide {path}",
+    )
+
+
 def _no_trunk(history: History) -> RecipeError:
-    parent = history.parent
+    parent = history.parent or {}
     return RecipeError.single(
         f"{history.folder.path}: no trunk to amend",
         "RUN",
-        given="a run that is no branch" if parent is None else f"no run {parent['run']} at {parent['path']}",
+        given=f"no run {parent.get('run')} at {parent.get('path')}",
         expected="a branch whose parent's folder is there",
         fix="put the parent's folder beside the branch, or adopt the branch as the trunk (--as trunk)",
     )
