@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import recipe
 from recipe.cli.main import main
+from recipe.config import recipe_from_plain
+from recipe.text.prepare import prepare_pool
+from recipe.text.tokenizers import load_tokenizer
 
 
 @pytest.fixture
@@ -26,7 +30,29 @@ def test_a_run_is_handed_over_and_the_package_verified(run, capsys):
     )
     assert main(["audit", "verify", "out/p"]) == 0
     said = capsys.readouterr().out
-    assert "  ok          checksums" in said and "every claim holds" in said
+    assert "  ok          checksums" in said
+    # The pools are arrays that name no tokenizer, and no file of one is in the package.
+    assert "  not checked tokenizer" in said
+    assert said.endswith("every claim that could be checked holds; not checked here: tokenizer\n")
+
+
+def test_pools_of_bytes_need_no_tokenizer_file(in_tmp, capsys):
+    Path("texts").mkdir()
+    for n in range(20):
+        Path(f"texts/{n}.txt").write_text(f"file {n}\n" * 9, encoding="utf-8")
+    prepare_pool([Path("texts")], Path("pool"), load_tokenizer("bytes")).close()
+    plain = {
+        "seed": 1,
+        "pools": {"files": {"path": "pool"}},
+        "stages": {"s": {"steps": 4, "context": 32, "batch": {"sequences": 2}, "weights": {"files": 1}}},
+    }
+    with recipe.start_run(recipe_from_plain(plain, source="test"), "runs/r") as run:
+        run.checkpoint(4)
+    assert main(["handover", "runs/r", "p", "--archive", "none"]) == 0
+    assert "tokenizer" not in capsys.readouterr().out
+    assert main(["audit", "verify", "p", "--json"]) == 0
+    checks = {check["check"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["tokenizer"]["ok"] is True and checks["tokenizer"]["said"].startswith("built in, ")
 
 
 def test_json_holds_what_was_written_and_every_claim(run, capsys):

@@ -29,6 +29,7 @@ from recipe.run.handover.statements import (
     front_pages,
     statements,
 )
+from recipe.run.handover.tokenizer import is_built_in
 from recipe.run.handover.vectors import batch_digest, pieces_digest, synthetic_vectors
 from recipe.run.manifest import yaml_value
 from recipe.run.state import State
@@ -129,19 +130,28 @@ def _synthetic(folder: Path) -> Check:
 
 def _tokenizer(folder: Path) -> Check:
     said = read_yaml(folder / TOKENIZER / "tokenizer.yaml")
+    if said["kind"] == "bytes" or (said["kind"] is None and is_built_in(said["pools"].values())):
+        return _built_in(said["pools"])
     if said["kind"] is None:
         return open_claim("tokenizer", f"{said['note']}; its fingerprint is {said['fingerprint']}")
-    names = list(said["files"])
-    spec = "bytes" if said["kind"] == "bytes" else str(folder / TOKENIZER / names[0])
+    spec = str(folder / TOKENIZER / next(iter(said["files"])))
     try:
-        found = load_tokenizer(spec, eos=None if spec == "bytes" else said["eos"]).fingerprint()
+        found = load_tokenizer(spec, eos=said["eos"]).fingerprint()
     except RecipeError as error:
         return Check("tokenizer", False, "its files", _of_error(error))
-    expected = {name: mark for name, mark in said["pools"].items() if mark is not None}
+    return _of_pools(f"the one that made the pools, {found}", spec, found, said["pools"])
+
+
+def _built_in(pools: Mapping[str, str | None]) -> Check:
+    """The tokenizer that has no files: this program has it."""
+    found = load_tokenizer("bytes").fingerprint()
+    return _of_pools(f"built in, {found}", "bytes", found, pools)
+
+
+def _of_pools(what: str, spec: str, found: str, pools: Mapping[str, str | None]) -> Check:
+    expected = {name: mark for name, mark in pools.items() if mark is not None}
     observed = dict.fromkeys(expected, found)
-    return claim(
-        "tokenizer", f"the one that made the pools, {found}", compared("tokenizer", spec, expected, observed)
-    )
+    return claim("tokenizer", what, compared("tokenizer", spec, expected, observed))
 
 
 def _audit(folder: Path, root: Path | None) -> Check:

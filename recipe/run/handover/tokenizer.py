@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -37,6 +37,11 @@ def tokenizer_spec(recipe: Recipe, given: str | Path | None) -> str | None:
     return None if declared is None else (declared.builtin or declared.path)
 
 
+def is_built_in(marks: Collection[str | None]) -> bool:
+    """Whether pools with these fingerprints were all made with the tokenizer that needs no files."""
+    return set(marks) == {load_tokenizer("bytes").fingerprint()}
+
+
 def put_tokenizer(
     staging: Staging, folder: str, recipe: Recipe, pools: Mapping[str, Pool], given: str | Path | None
 ) -> Plain:
@@ -56,6 +61,8 @@ def put_tokenizer(
         "files": {},
         "library": {"tokenizers": version("tokenizers")},
     }
+    if spec is None and is_built_in(marks.values()):
+        spec = "bytes"
     if spec is None or (given is None and spec != "bytes" and not Path(spec).expanduser().exists()):
         return {**plain, "note": "no files: the recipe names none, or they are not on the machine"}
     tokenizer = _checked(spec, pools, marks)
