@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from fractions import Fraction
 from pathlib import Path
+from shlex import quote
 
 from rich.text import Text
 
@@ -64,10 +65,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--branch", metavar="RUN[@MANIFEST]", help="branches of a run instead of runs of a recipe"
     )
     ranked = parser.add_argument_group("ranking and confirming")
-    ranked.add_argument("--metric", metavar="SET.NAME", help="as given at checkpoints, or attached")
+    ranked.add_argument(
+        "--metric",
+        metavar="[SET.]NAME",
+        help="as given at checkpoints, or attached; NAME where one set has it",
+    )
     way = ranked.add_mutually_exclusive_group()
-    way.add_argument("--lower", action="store_const", const="lower", dest="way", help="lower is better")
-    way.add_argument("--higher", action="store_const", const="higher", dest="way", help="higher is better")
+    way.add_argument(
+        "--lower", action="store_const", const="lower", dest="way", help="--metric is better when lower"
+    )
+    way.add_argument("--higher", action="store_const", const="higher", dest="way", help="... when higher")
     ranked.add_argument("--step", type=int, help="of all runs (default: the last one that they share)")
     ranked.add_argument("--top", type=int, default=3, metavar="K", help="how many to confirm (default 3)")
     ranked.add_argument("--target", metavar="RUN[@MANIFEST]", help="the checkpoint of the target model")
@@ -130,6 +137,8 @@ def _create(screen: Screen, args: argparse.Namespace) -> int:
         f"open it from your trainer), then `recipe screen rank {screen.path} --metric SET.NAME`",
         quiet=args.json,
     )
+    place = quote(str(screen.path))
+    say(f'all of them: for run in {place}/*/; do recipe run "$run"; done', quiet=args.json)
     return 0
 
 

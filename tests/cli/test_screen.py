@@ -24,8 +24,9 @@ def test_E3_from_draws_to_branches_of_the_target(target: str, capsys: pytest.Cap
     said = capsys.readouterr()
     assert "3 mixtures of stage long" in said.out
     assert "recipe run runs/screen/m000" in said.err
+    assert 'for run in runs/screen/*/; do recipe run "$run"; done' in said.err
     for number, loss in enumerate([2.5, 2.0, 3.0]):
-        assert main(["run", f"runs/screen/m00{number}"]) == 0
+        assert main(["run", f"runs/screen/m00{number}/"]) == 0
         assert main(["attach", f"runs/screen/m00{number}", "--set", "val", f"loss={loss}"]) == 0
     capsys.readouterr()
     assert main(["screen", "rank", "runs/screen", "--metric", "val.loss"]) == 0
@@ -63,6 +64,10 @@ def test_a_screen_of_branches(target: str, capsys: pytest.CaptureFixture[str]):
         (["small.yaml", "--stage", "long", "--grid", "5%", "--dirichlet", "3", "--out", "x"], "exactly one"),
         (["small.yaml", "--stage", "long", "--grid", "0.1", "--out", "x"], "--grid"),
         (["small.yaml", "--stage", "long", "--grid", "0%", "--out", "x"], "--grid"),
+        (
+            ["small.yaml", "--stage", "long", "--grid", "7%", "--out", "x"],
+            "the share that a, b hold together",
+        ),
         (["small.yaml", "--dirichlet", "3", "--out", "x"], "--stage"),
         (["small.yaml", "--dirichlet", "3", "--stage", "long"], "--out"),
         (["small.yaml", "--dirichlet", "0", "--stage", "long", "--out", "x"], "mixtures"),

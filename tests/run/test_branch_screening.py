@@ -236,11 +236,24 @@ def test_metrics_that_come_later_rank_too_and_gaps_are_told(proxy: Recipe, tmp_p
     assert [each.name for each in rank_screen(out, "code.accuracy", step=10).ranked] == ["m000"]
 
 
-@pytest.mark.parametrize("metric", ["loss", ".loss", "code.", "final/code.loss", "Final/x.loss"])
+@pytest.mark.parametrize("metric", ["loss", ".loss", "code.", "code.loss", "final/code.loss", "Final/x.loss"])
 def test_a_metric_that_is_none_or_sealed_is_refused(proxy: Recipe, tmp_path: Path, metric: str):
     create_screen(plan_screen(proxy, Ask(how=DRAWS), tmp_path / "screen"))
     with pytest.raises(RecipeError, match="--metric"):
         rank_screen(tmp_path / "screen", metric)
+
+
+def test_a_name_alone_is_enough_where_one_set_has_it(proxy: Recipe, tmp_path: Path):
+    out = tmp_path / "screen"
+    create_screen(plan_screen(proxy, Ask(how=DRAWS), out))
+    for mixture, value in (("m000", 2.0), ("m001", 1.0)):
+        with recipe.open_run(out / mixture) as run:
+            run.checkpoint(5, metrics={"code": {"loss": value}, "final/code": {"loss": 0.1}})
+    ranking = rank_screen(out, "loss")
+    assert (ranking.metric, [each.name for each in ranking.ranked]) == ("code.loss", ["m001", "m000"])
+    recipe.attach_metrics(out / "m000", {"maths": {"loss": 1.0}})
+    with pytest.raises(RecipeError, match=r"one of code\.loss, maths\.loss"):
+        rank_screen(out, "loss")
 
 
 def test_a_proxy_sees_the_repetition_of_the_full_run(build: Build, tmp_path: Path):

@@ -144,11 +144,12 @@ def _on_grid(how: Grid, varied: Sequence[str], mass: Fraction) -> Iterator[_Name
     parts, least = mass / how.step, how.least / how.step
     if parts.denominator != 1 or least.denominator != 1:
         wrong, share = ("--grid", mass) if parts.denominator != 1 else ("--least", how.least)
+        why = f": the grid cuts the share that {', '.join(varied)} hold together" if share is mass else ""
         raise RecipeError.single(
             "recipe screen",
             wrong,
             given=f"steps of {_percent(how.step)}",
-            expected=f"steps that {_percent(share)} is a whole number of",
+            expected=f"steps that {_percent(share)} is a whole number of{why}",
             fix=f"choose a step such as {_percent(share / 10)}",
         )
     number = num_grid_points(len(varied), int(parts), int(least))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from recipe.run.branching.branch import Branch, plan_branches
 from recipe.run.branching.origin import Origin
 from recipe.run.branching.wishes import Wish
 from recipe.run.comparing.history import History, read_history
-from recipe.run.comparing.measured import Direction, better, exact, is_sealed, metrics_at
+from recipe.run.comparing.measured import Direction, better, exact, is_sealed, metrics_at, without_sealed
 from recipe.run.screening.screen import override_of, read_screen
+
+_Told = Mapping[int, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,18 +76,21 @@ def rank_screen(
 
     Args:
         path: the screen's folder.
-        metric: ``SET.NAME``, as given at checkpoints or attached later.
+        metric: ``SET.NAME``, as given at checkpoints or attached later; or ``NAME``, where one set has it.
         direction: which way it is better; default: by its name (a loss is better when lower).
         step: of all runs; default: the last one at which every run that has the metric has it.
 
     Raises:
         RecipeError: no screen, a sealed set, no such metric, or no step that the runs share.
     """
-    measured, name = _split(metric)
+    _refuse_sealed(metric)
     record = read_screen(path)
     shares = {mixture["name"]: mixture["shares"] for mixture in record["mixtures"]}
     histories = {mixture: read_history(path / mixture) for mixture in shares}
-    values = {mixture: _values(history, measured, name) for mixture, history in histories.items()}
+    told = {mixture: _told(history) for mixture, history in histories.items()}
+    measured, name = _meant(path, metric, told.values())
+    metric = f"{measured}.{name}"
+    values = {mixture: _values(steps, measured, name) for mixture, steps in told.items()}
     at = step if step is not None else _common_step(path, metric, values)
     found = {mixture: exact(known[at]) for mixture, known in values.items() if at in known}
     finite = {mixture: value for mixture, value in found.items() if value is not None}
@@ -119,12 +124,8 @@ def _sign(direction: Direction) -> int:
     return 1 if direction == "lower" else -1
 
 
-def _split(metric: str) -> tuple[str, str]:
-    measured, dot, name = metric.rpartition(".")
-    if not dot or not measured or not name:
-        fix = "write it like --metric validation.loss"
-        raise RecipeError.single("recipe screen", "--metric", given=metric, expected="SET.NAME", fix=fix)
-    if is_sealed(measured):
+def _refuse_sealed(metric: str) -> None:
+    if is_sealed(metric):
         raise RecipeError.single(
             "recipe screen",
             "--metric",
@@ -132,14 +133,44 @@ def _split(metric: str) -> tuple[str, str]:
             expected="a set that is not sealed: final tests are opened once, after a decision",
             fix="rank by a validation set, and open the final one with `recipe compare --open-final`",
         )
-    return measured, name
 
 
-def _values(history: History, measured: str, name: str) -> dict[int, int | float | str]:
+def _told(history: History) -> _Told:
+    """What was measured of a run by step, sealed sets left out."""
+    return {step: without_sealed(metrics_at(history, step)) for step in {at.step for at in history.points}}
+
+
+def _meant(path: Path, metric: str, told: Iterable[_Told]) -> tuple[str, str]:
+    """Set and name of a ``SET.NAME``, or of a ``NAME`` that one set has."""
+    known = sorted(
+        {
+            (measured, name)
+            for steps in told
+            for metrics in steps.values()
+            for measured, values in metrics.items()
+            for name in values
+        }
+    )
+    whole = [(measured, name) for measured, name in known if f"{measured}.{name}" == metric]
+    found = whole or [(measured, name) for measured, name in known if name == metric]
+    if len(found) == 1:
+        return found[0]
+    names = [f"{measured}.{name}" for measured, name in found or known]
+    raise RecipeError.single(
+        f"{path}: {'several metrics' if found else 'nothing'} to rank by",
+        "--metric",
+        given=metric,
+        expected=f"one of {', '.join(names)}" if names else "a metric of a run: none has any yet",
+        fix="write it like --metric validation.loss"
+        if names
+        else "run the mixtures and give the metric at their checkpoints, or attach it",
+    )
+
+
+def _values(told: _Told, measured: str, name: str) -> dict[int, int | float | str]:
     """A metric of a run by step."""
-    steps = sorted({point.step for point in history.points})
-    told = {step: metrics_at(history, step).get(measured, {}) for step in steps}
-    return {step: values[name] for step, values in told.items() if name in values}
+    sets = {step: told[step].get(measured, {}) for step in sorted(told)}
+    return {step: values[name] for step, values in sets.items() if name in values}
 
 
 def _common_step(path: Path, metric: str, values: Mapping[str, Mapping[int, Any]]) -> int:
