@@ -42,7 +42,12 @@ class VerbModule(Protocol):
 VERBS: dict[str, Verb] = {
     "run": Verb(
         "stream a recipe into files, with ledger and manifests; goes on where it stopped",
-        ("recipe run", "recipe run my.yaml seed=7 --name trial", "recipe run demo -m seed=1,2"),
+        (
+            "recipe run",
+            "recipe run runs/demo",
+            "recipe run my.yaml seed=7 --name trial",
+            "recipe run demo -m seed=1,2",
+        ),
         "recipe.cli.run",
     ),
     "plan": Verb(
@@ -118,17 +123,19 @@ VERBS: dict[str, Verb] = {
     "amend": Verb(
         "change a run's recipe from a checkpoint on; what was spent stays spent",
         (
-            "recipe amend runs/demo stages.long.quotas.english=30% --from code --reason 'evaluation of May'",
-            "recipe amend runs/demo stages.long.tokens=4Mi --reason 'more budget' --approved-by Ada --yes",
+            "recipe amend runs/demo@12 stages.long.quotas.english=20% --from tutorials --reason 'May evals'",
+            "recipe amend runs/demo --at 240 stages.long.tokens=4Mi --reason budget --approved-by Ada --yes",
+            "recipe amend runs/demo '+stages.cool={like: long, tokens: 256Ki}' --reason 'a tail' --dry-run",
         ),
         "recipe.cli.amend",
     ),
     "branch": Verb(
         "other runs from a checkpoint of one, which differ by what is named",
         (
-            "recipe branch runs/demo@3 more-maths stages.long.quotas.maths=9% --from code",
-            "recipe branch runs/demo -m branch=demo_more_code,demo_more_maths seed=1,2,3 --yes",
-            "recipe branch runs/demo decay --end-stage '{tokens: 1Mi, quotas: {maths: rest, code: 50%}}'",
+            "recipe branch runs/demo@3 more-maths stages.long.quotas.maths=9% --from tutorials",
+            "recipe branch runs/demo@12 -m branch=demo_more_code,demo_more_maths seed=1,2,3 --yes",
+            "recipe branch runs/demo@12 decay --end-stage '{tokens: 256Ki, quotas: "
+            "{english: rest, tutorials: 30%, code_all: 50%, chinese: 1%, maths: 4%}}'",
         ),
         "recipe.cli.branch",
     ),
@@ -143,12 +150,18 @@ VERBS: dict[str, Verb] = {
     ),
     "skip": Verb(
         "leave out the data of some steps, as after a loss spike",
-        ("recipe skip runs/demo --steps 1200..1300 --reason 'loss spike at 1210'",),
+        (
+            "recipe skip runs/demo --steps 192..200 --reason 'loss spike at 195' --dry-run",
+            "recipe skip runs/demo@12 --steps 192..200 --returned --reason 'loss spike at 195'",
+        ),
         "recipe.cli.skip",
     ),
     "withdraw": Verb(
         "take documents out of what a run still serves",
-        ("recipe withdraw runs/demo --documents ids.txt --reason 'take-down' --ticket T-17",),
+        (
+            "recipe withdraw runs/demo@12 --document asyncio/locks.py --reason 'take-down' --ticket T-17",
+            "recipe withdraw runs/demo --documents ids.txt --reason 'take-down'",
+        ),
         "recipe.cli.withdraw",
     ),
     "trace": Verb(

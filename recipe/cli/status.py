@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables
+from recipe.report.figures import percent
 from recipe.report.starts import start_lines
 from recipe.report.tables import table
 from recipe.run.status import Status, run_status
@@ -30,7 +32,7 @@ def execute(args: argparse.Namespace) -> int:
         print_json(status.to_plain())
     else:
         print_tables([_heading(status), *map(Text, start_lines(status.to_plain()))])
-        print_tables([_pools(status), *_checkpoints(status)])
+        print_tables([_pools(status), *_turns(status), *_checkpoints(status)])
         print_tables(Text(line) for line in _remarks(status))
     return 0
 
@@ -45,16 +47,28 @@ def _heading(status: Status) -> Text:
     part = status.step / status.num_steps
     return Text(
         f"{status.name}: step {status.step:,} of {status.num_steps:,} ({part:.1%}), {where}; "
-        f"{status.positions:,} positions"
+        f"{status.positions:,} positions\n"
+        f"recipe version {status.version}, in force since step {status.version_since:,}"
     )
 
 
 def _pools(status: Status) -> Group:
     total = sum(pool.spent for pool in status.pools.values())
-    columns = ("pool", "owed", "spent", "difference", "share", "documents", "distinct", "epoch")
+    columns = (
+        "pool",
+        "share\nin force",
+        "owed",
+        "spent",
+        "difference",
+        "share\nspent",
+        "documents\nbegun",
+        "distinct\nbegun",
+        "epoch",
+    )
     rows = [
         (
             name,
+            percent(Fraction(status.shares[name])),
             f"{pool.owed:,}",
             f"{pool.spent:,}",
             f"{pool.spent - pool.owed:+,}",
@@ -66,6 +80,37 @@ def _pools(status: Status) -> Group:
         for name, pool in status.pools.items()
     ]
     return table(f"spent against owed, in {status.count} tokens", columns, rows)
+
+
+def _turns(status: Status) -> list[Group]:
+    """Where the run's course turned, and what was decided about it; nothing where it only began."""
+    rows = [
+        (
+            turn["kind"],
+            f"{turn['step']:,}",
+            "" if turn["manifest"] is None else str(turn["manifest"]),
+            turn["what"],
+            turn["approved_by"] or "",
+            turn["reason"] or "",
+        )
+        for turn in status.turns
+    ]
+    rows += [
+        (
+            "decision",
+            "",
+            str(decision["manifest"]),
+            f"{decision['run']}, as {decision['as']}",
+            decision["approved_by"],
+            decision["reason"],
+        )
+        for decision in status.decisions
+    ]
+    if len(rows) == 1 and status.num_turns == 1 and status.turns[0]["kind"] == "created":
+        return []
+    more = status.num_turns - len(status.turns)
+    columns = ("turn", "step", "manifest", "what", "approved by", "reason")
+    return [table("turns of the run", columns, rows, caption=f"and {more:,} before" if more else "")]
 
 
 def _checkpoints(status: Status) -> list[Group]:

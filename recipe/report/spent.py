@@ -149,7 +149,7 @@ def _run_table(recipe: Recipe, stages: Mapping[str, Mapping[str, Counts]], stock
     columns = (
         "pool",
         "sequences",
-        "documents",
+        "documents\nbegun",
         "body",
         "of it overlap",
         "special",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from fractions import Fraction
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from recipe.mixing.ending import ending
+from recipe.mixing.snapshot import Snapshot
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
@@ -20,8 +23,10 @@ from recipe.run.opening import find_place
 from recipe.run.run import stage_at
 from recipe.run.sayings import went_on_in
 from recipe.run.statement import prior_of
+from recipe.run.told_turns import told_decisions, told_turns
 
 SHOWN_CHECKPOINTS = 5
+SHOWN_TURNS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +66,18 @@ class Status:
     """Why no step is left before the planned number, where that is so."""
     stage: str | None
     """Stage of the next step; None when the run is complete."""
+    version: int
+    """Of the recipe in force."""
+    version_since: int
+    """The step from which it is."""
+    shares: dict[str, str]
+    """In force in the stage of the next step (of the last one, when the run is complete); exact, by pool."""
+    turns: list[Plain]
+    """The last few, latest first; as :func:`told_turns` gives them."""
+    num_turns: int
+    """Of all turns, the run's beginning among them."""
+    decisions: list[Plain]
+    """That a branch was adopted or chosen; latest first."""
     positions: int
     count: str
     """The kind of token that spent and owed are counted in."""
@@ -102,6 +119,7 @@ def run_status(path: str | Path) -> Status:
     num_steps = accounts.curriculum.num_steps
     stock = {name: held.stock for name, held in place.holdings.items()}
     is_complete = snapshot.ended or snapshot.step == num_steps
+    turns = list(told_turns(folder, place.turn))
     return Status(
         name=place.run,
         path=str(folder.path),
@@ -110,6 +128,12 @@ def run_status(path: str | Path) -> Status:
         complete=is_complete,
         ending=ending(place.recipe, accounts.curriculum, stock, snapshot) if snapshot.ended else None,
         stage=stage_at(accounts.curriculum, snapshot),
+        version=place.version,
+        version_since=_since(turns),
+        shares=_shares(accounts, snapshot),
+        turns=turns[:SHOWN_TURNS],
+        num_turns=len(turns),
+        decisions=told_decisions(folder)[:SHOWN_TURNS],
         positions=snapshot.positions,
         count=place.recipe.count,
         pools={
@@ -133,6 +157,24 @@ def run_status(path: str | Path) -> Status:
         unfinished=_unfinished(folder, last_of_course(folder.ledger, head.tail), head.tail.end),
         writer=_writer(folder),
     )
+
+
+def _since(turns: list[Plain]) -> int:
+    """The step from which the recipe version of the last turn is in force."""
+    same = takewhile(lambda turn: turn["version"] == turns[0]["version"], turns)
+    return int([turn["step"] for turn in same][-1])
+
+
+def _shares(accounts: Accounts, snapshot: Snapshot) -> dict[str, str]:
+    """The shares that the next sequence is dealt by: pools that left the stage have none."""
+    name = stage_at(accounts.curriculum, snapshot)
+    stages = accounts.curriculum.stages
+    layout = next((stage for stage in stages if stage.name == name), stages[snapshot.stage])
+    race = layout.legs[layout.leg(max(snapshot.step, layout.first_step))].race
+    for pool in snapshot.left if layout is stages[snapshot.stage] else ():
+        race = race.without(pool)
+    parts = zip(accounts.names, race.parts, strict=True)
+    return {pool: str(Fraction(part, race.denominator)) for pool, part in parts}
 
 
 def _beyond(served: Plain | None, step: int) -> Plain | None:

@@ -12,7 +12,12 @@ from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.checkpoint_steps import checkpoint_steps, nearest
 
-_CAN_CHANGE = ("branch the run", "branch instead", "start another run to have it otherwise")
+_CAN_CHANGE = (
+    "branch the run",
+    "branch instead",
+    "start another run to have it otherwise",
+    "add a stage after it",
+)
 """What a fix says where only what is ahead can change."""
 
 

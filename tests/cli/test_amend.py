@@ -133,3 +133,100 @@ def test_steps_that_are_none_are_refused_by_the_option(run: str, steps: str):
     with pytest.raises(SystemExit) as exit_code:
         main(["skip", run, f"--steps={steps}", "--yes", *WHY])
     assert exit_code.value.code == 2
+
+
+@pytest.mark.parametrize("verb", ["amend", "skip", "withdraw"])
+@pytest.mark.parametrize("place", ["@1", "@step:7"])
+def test_a_checkpoint_is_named_as_for_a_branch_and_a_dry_run_writes_nothing(
+    run: str, verb: str, place: str, capsys: pytest.CaptureFixture[str]
+):
+    words = {
+        "amend": ["stages.two.tokens=1200"],
+        "skip": ["--steps", "7..9"],
+        "withdraw": ["--document", "3", "--document", "4", "--pool", "b"],
+    }
+    before = files(run)
+    assert main([verb, f"{run}{place}", *words[verb], "--dry-run", "--json", *WHY]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer.get("step", 7), answer["discards"], answer["manifest"]) == (7, 5, None)
+    assert files(run) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["amend", "{run}@2", "stages.two.tokens=1200", "--at", "7"],
+        ["withdraw", "{run}@step:12", "--document", "3", "--at", "7"],
+        ["skip", "{run}@2", "--steps", "7..9"],
+    ],
+)
+def test_two_places_that_differ_are_refused(run: str, words: list[str], capsys: pytest.CaptureFixture[str]):
+    assert main([word.format(run=run) for word in words] + ["--yes", *WHY]) == 2
+    assert "two places" in capsys.readouterr().err
+
+
+def test_a_manifest_whose_step_has_a_later_one_is_refused(run: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["amend", run, "stages.two.tokens=1200", "--yes", *WHY]) == 0
+    assert main(["amend", f"{run}@2", "stages.two.tokens=1500", "--yes", *WHY]) == 2
+    assert f"change the run at {run}@3" in capsys.readouterr().err
+
+
+def test_at_takes_steps_alone_and_says_so(run: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["amend", run, "stages.two.tokens=1200", "--at", "@1", "--yes", *WHY])
+    assert "named beside the run: RUN@1" in capsys.readouterr().err
+
+
+def test_total_does_not_swallow_the_run(run: str, capsys: pytest.CaptureFixture[str]):
+    for option in ("--total", "--total-run"):
+        words = ["amend", option, run, "stages.one.quotas.rest=41%", "--from", "a", "--dry-run", *WHY]
+        assert main(words) == 0, capsys.readouterr().err
+
+
+def test_what_people_had_a_say_in_is_named_before_it_is_discarded(
+    run: str, capsys: pytest.CaptureFixture[str]
+):
+    recipe.attach_metrics(run, {"email": {"loss": 2.0}, "asyncio": {"loss": 1.0}})
+    assert main(["amend", run, "stages.two.tokens=1200", "--yes", *WHY]) == 0
+    capsys.readouterr()
+    assert main(["amend", run, "stages.two.tokens=1500", "--at", "7", "--dry-run", *WHY]) == 0
+    out = capsys.readouterr().out
+    assert "discards manifest 2 (step 12): metrics asyncio, email" in out
+    assert "discards manifest 3 (step 12): an amendment" in out
+
+
+def test_a_skip_and_a_withdrawal_say_how_the_run_goes_on(run: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["skip", run, "--steps", "7..9", "--dry-run", *WHY]) == 0
+    out = capsys.readouterr().out
+    assert "the data of steps 7 to 8 is left out" in out
+    assert "ends at step 25" in out
+    assert main(["withdraw", run, "--document", "3", "--pool", "b", "--dry-run", *WHY]) == 0
+    assert "the run goes on at step 12 without them" in capsys.readouterr().out
+
+
+def test_withdraw_wants_documents_and_says_how_to_name_one(run: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["withdraw", run, "--yes", *WHY]) == 2
+    assert "--document ID" in capsys.readouterr().err
+    assert main(["withdraw", run, "--documents", "asyncio/locks.py", "--yes", *WHY]) == 2
+    assert "--document ID" in capsys.readouterr().err
+
+
+def test_a_group_of_which_one_pool_changes_is_said_to_be_replaced(
+    run: str, capsys: pytest.CaptureFixture[str]
+):
+    words = ["groups.rest.within={shares: {b: 50%, c: 50%}}"]
+    assert main(["amend", run, *words, "--yes", *WHY]) == 0
+    capsys.readouterr()
+    assert main(["amend", run, "stages.one.quotas.b=25%", "--from", "a", "--dry-run", *WHY]) == 0
+    assert "group rest (38.4%) is replaced by its pools: b, c" in capsys.readouterr().out
+
+
+def test_defaults_of_a_new_stage_go_without_saying(run: str, capsys: pytest.CaptureFixture[str]):
+    words = ["amend", run, "+stages.three={like: two, tokens: 500}", "--dry-run", *WHY]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "stages.three.tokens: (nothing) → 500" in out
+    assert "stages.three.packing" not in out
+    words[2] = "+stages.three={like: two, tokens: 500, packing: concat}"
+    assert main(words) == 0
+    assert "stages.three.packing.method: (nothing) → concat" in capsys.readouterr().out

@@ -45,3 +45,35 @@ def test_status_as_json(run_path: Path, capsys: pytest.CaptureFixture[str]):
 def test_status_of_no_run_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["status", str(tmp_path)]) == 2
     assert "no run" in capsys.readouterr().err
+
+
+def test_status_shows_the_turns_the_version_and_the_shares_in_force(
+    run_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    why = recipe.Approval(reason="more of b", approved_by="Ada")
+    recipe.amend_run(run_path, ["stages.s.weights.b=3"], approval=why)
+    recipe.skip_run(run_path, (4, 5), reason="a spike")
+    recipe.withdraw_run(run_path, ["3", "4"], pool="b", ticket=recipe.Ticket(reason="asked", ticket="T-1"))
+    assert main(["status", str(run_path)]) == 0
+    out = capsys.readouterr().out
+    assert "recipe version 2, in force since step 4" in out
+    for words in ("turns of the run", "more of b", "Ada", "steps 4..5 dropped", "2 documents, T-1", "begun"):
+        assert words in out
+    assert main(["status", str(run_path), "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert (status["version"], status["version_since"]) == (2, 4)
+    assert status["shares"] == {"a": "1/2", "b": "1/2"}
+    told = [(turn["kind"], turn["step"], turn["manifest"]) for turn in status["turns"]]
+    assert told == [("withdraw", 4, 4), ("skip", 4, 3), ("amend", 4, 2), ("created", 0, None)]
+
+
+def test_status_shows_the_last_turns_and_counts_the_rest(run_path: Path, capsys: pytest.CaptureFixture[str]):
+    for weight in range(2, 12):
+        recipe.amend_run(
+            run_path, [f"stages.s.weights.b={weight}"], approval=recipe.Approval(reason=f"try {weight}")
+        )
+    assert main(["status", str(run_path)]) == 0
+    out = capsys.readouterr().out
+    assert "try 11" in out
+    assert "try 3" not in out
+    assert "and 3 before" in out
