@@ -109,7 +109,10 @@ class Plan:
     def to_plain(self) -> dict[str, Any]:
         """Plain values for ``recipe plan --json``."""
         return {
-            "stages": {name: _stage_to_plain(stage) for name, stage in self.stages.items()},
+            "stages": {
+                name: {**_stage_to_plain(stage), "ramp": _ramp_to_plain(self.recipe, name)}
+                for name, stage in self.stages.items()
+            },
             "pools": {name: _pool_to_plain(pool) for name, pool in self.pools.items()},
             "exact": self.exact,
             "end_step": self.end_step,
@@ -151,6 +154,19 @@ def _stage_to_plain(stage: StagePlan) -> dict[str, Any]:
             method: {"padding": float(cost.padding), "cut_documents": round(cost.cut_documents)}
             for method, cost in stage.packing.items()
         },
+    }
+
+
+def _ramp_to_plain(recipe: Recipe, name: str) -> dict[str, Any] | None:
+    """How a stage's shares go over from those before it to its own; None for a stage without a ramp."""
+    ramp, names = recipe.stages[name].quota_ramp, list(recipe.stages)
+    if ramp is None:
+        return None
+    before, own = recipe.legs(names[names.index(name) - 1])[-1].shares, recipe.shares(name)
+    return {
+        "over": ramp.over,
+        "steps": ramp.steps,
+        "pools": {pool: [str(before[pool]), str(share)] for pool, share in own.items()},
     }
 
 

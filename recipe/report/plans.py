@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -53,10 +53,11 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
         for group, share in stage["groups"].items()
         if Fraction(share) > 0
     ]
+    ramp = stage["ramp"]
     columns = (
         "pool",
-        "share",
-        "of a chunk",
+        "share" if ramp is None else "mean share",
+        "of a chunk" if ramp is None else "first chunk",
         "tokens",
         "need",
         "sequences",
@@ -78,8 +79,20 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
             amount(sum(row["need"] for row in stage["pools"].values())),
             *[""] * 5,
         ),
-        caption=f"planned from stock alone, as full sequences: {', '.join(stock_only)}" if stock_only else "",
+        caption="; ".join([*([] if ramp is None else [_ramp_text(ramp)]), *_stock_text(stock_only)]),
     )
+
+
+def _ramp_text(ramp: Plain) -> str:
+    """From which shares a stage goes over to its own, and how."""
+    ends = {pool: [Fraction(share) for share in both] for pool, both in ramp["pools"].items()}
+    told = [f"{pool} {percent(was)} → {percent(own)}" for pool, (was, own) in ends.items() if was != own]
+    what = ", ".join(told) or "the shares stay as they are"
+    return f"ramps over {amount(ramp['over'])} positions in {ramp['steps']:,} steps: {what}"
+
+
+def _stock_text(pools: Sequence[str]) -> list[str]:
+    return [f"planned from stock alone, as full sequences: {', '.join(pools)}"] if pools else []
 
 
 def _handling(row: Plain, context: int) -> list[str]:

@@ -67,6 +67,16 @@ def test_tables_name_every_pool_and_the_packing(small, capsys):
         assert word in out
 
 
+def test_a_stage_that_ramps_says_from_which_shares_to_which(small, capsys):
+    changes = ["stages.long.quotas={a: 20%, b: rest}", "+stages.long.quota_ramp={over: 512, steps: 4}"]
+    assert main(["plan", "small.yaml", *changes]) == 0
+    short, long = capsys.readouterr().out.split("stage long: ")[:2]
+    assert "ramps over 512 positions in 4 steps: a 61.6 % → 20 %, b 38.4 % → 80 %" in " ".join(long.split())
+    assert "first chunk" in long and "mean share" in long and "of a chunk" in short
+    ramp = plan(capsys, "small.yaml", *changes)["stages"]["long"]["ramp"]
+    assert (ramp["steps"], ramp["pools"]["a"]) == (4, ["77/125", "1/5"])
+
+
 def test_what_cannot_be_carried_out_is_1_with_the_way_out(small, capsys):
     said = plan(capsys, "small.yaml", "max_epochs=1", "stages.short.tokens=64Ki", code=1)
     assert {problem["where"] for problem in said["problems"]} == {"pools.a", "pools.b"}
