@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from shlex import quote
 
 from rich.text import Text
 
@@ -50,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--end-stage",
         metavar="SPEC",
         help="another tail: end the stage here and add a last one in place of the rest, such as "
-        "'{tokens: 50B, context: 4096, quotas: {english: rest, code: 30%%}}'",
+        "'{tokens: 50B, context: 4096, quotas: {english: rest, code: 30%%}}'; what is not given is as in the "
+        "stage that it ends, or, where that one is finished here, as in the next",
     )
     parser.add_argument(
         "--rename", action="append", default=[], metavar="OLD=NEW", help="another name for a pool; same order"
@@ -82,6 +84,9 @@ def execute(args: argparse.Namespace) -> int:
     if created:
         for branch in branches:
             say(f"{branch.path}: created; go on with it by `recipe run {branch.path}`", quiet=args.json)
+        if len(branches) > 1:
+            places = " ".join(quote(str(branch.path)) for branch in branches)
+            say(f'all of them: for run in {places}; do recipe run "$run"; done', quiet=args.json)
     elif not args.dry_run:
         say("nothing was written; --yes agrees without asking")
         return 1

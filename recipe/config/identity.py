@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from recipe.config.building import recipe_to_plain
@@ -61,6 +62,28 @@ def difference(old: Recipe, new: Recipe) -> list[str]:
         if was != becomes:
             lines.append(f"{key}: {was} → {becomes}")
     return lines
+
+
+def in_short(lines: Iterable[str]) -> list[str]:
+    """The lines of a difference, those of a stage that is gone as one.
+
+    >>> in_short(["seed: 1 → 2", "stages.x.context: 8 → (nothing)", "stages.x.tokens: 9 → (nothing)"])
+    ['seed: 1 → 2', 'stage x left out']
+    """
+    lines = list(lines)
+    gone = {name: f"stage {name} left out" for line in lines if (name := _left_out(line)) is not None}
+    told = []
+    for line in lines:
+        first, _, rest = line.partition(".")
+        is_of_gone = first == "stages" and line.endswith(f" → {_ABSENT}")
+        told.append(gone.get(rest.partition(".")[0], line) if is_of_gone else line)
+    return list(dict.fromkeys(told))
+
+
+def _left_out(line: str) -> str | None:
+    """The stage that a line says is gone: each has a context."""
+    found = re.fullmatch(rf"stages\.([^.:]+)\.context: .* → {re.escape(_ABSENT)}", line)
+    return None if found is None else found[1]
 
 
 def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

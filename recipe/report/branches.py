@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Group
 
+from recipe.config.identity import in_short
 from recipe.report.outlooks import outlook_tables
 
 Plain = Mapping[str, Any]
@@ -20,7 +21,7 @@ def branch_lines(plain: Plain) -> Iterator[str]:
     yield f"{plain['run']}: from {parent['run']}, {place}{data}"
     if not plain["differs"]:
         yield "  no change: a control"
-    for line in plain["differs"]:
+    for line in in_short(plain["differs"]):
         yield f"  {line}"
     for note in plain["notes"]:
         yield f"  note: {note}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from recipe.config.identity import in_short
 from recipe.report.branches import control_lines
 from recipe.report.figures import amount
 
@@ -17,7 +18,7 @@ def start_lines(plain: Plain) -> Iterator[str]:
     if parent is not None:
         data = "" if parent["data"] == "continue" else ", its data from the beginning"
         yield f"branch of {parent['run']}, manifest {parent['manifest']} (step {parent['step']:,}){data}"
-        for line in parent["differs"]:
+        for line in in_short(parent["differs"]):
             yield f"  {line}"
         yield from control_lines(parent)
     if plain.get("prior") is not None:

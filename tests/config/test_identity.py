@@ -1,6 +1,7 @@
 import pytest
 
 from recipe.config import difference, fingerprint
+from recipe.config.identity import in_short
 
 PINNED = "3553182c196ccb9c60bb8ddccfba5ccfd86f15ae7714e16b3b1f826644eda97e"
 LONG = {"stages.long": {"like": "short", "context": 1024}}
@@ -103,6 +104,13 @@ def test_equal_recipes_have_no_difference(small):
 def test_a_new_order_is_a_difference(small):
     swapped = {"pools": {"code": {"path": "pools/code"}, "web": {"path": "pools/web"}}}
     assert difference(small(), small(swapped)) == ["pools: order web, code → code, web"]
+
+
+def test_a_stage_that_is_gone_is_told_in_a_line_and_a_key_that_is_gone_as_it_is(small):
+    lines = difference(small(LONG), small())
+    assert len(lines) > 1 and in_short(lines) == ["stage long left out"]
+    key = ["stages.long.quota_ramp.steps: 4 → (nothing)"]
+    assert in_short(key) == key
 
 
 def test_a_stage_that_is_gone_is_a_difference(small):

@@ -223,6 +223,18 @@ def test_an_end_stage_takes_the_place_of_the_rest(trunk: Path):
     assert {row["stage"] for row in rows if row["kind"] == "chunk"} == {"decay"}
 
 
+def test_an_end_stage_between_two_stages_is_like_the_one_that_was_next(trunk: Path):
+    with recipe.open_run(trunk, step=9) as run:
+        run.checkpoint(15)
+        assert run.stage == "two"
+    (path,) = branch_run(trunk, Wish(name="A", end_stage="{tokens: 192}"))
+    with recipe.open_run(path) as run:
+        assert list(run.recipe.stages) == ["one", "end"]
+        assert (run.step, run.stage) == (15, "end")
+        assert run.recipe.stages["end"].context == 32
+        assert run.recipe.shares("end")["a"] * 2 == 1
+
+
 def test_an_end_stage_at_a_chunks_close_keeps_what_was_planned(trunk: Path):
     """Where a chunk closed here the stage ends at what its rows plan; the rest of the batch is overshoot."""
     with recipe.open_run(trunk, step=9) as run:

@@ -72,7 +72,8 @@ def branch_recipe(origin: Origin, wish: Wish, old: Recipe) -> Recipe:
 def _ending(origin: Origin, wish: Wish, old: Recipe) -> list[str]:
     """Overrides that end the stage in progress here and put another last one in place of the rest.
 
-    The last one is like the stage that it ends, but for its length and the keys that are given: whole.
+    The last one is like the stage that it ends, but for its length and the keys that are given: whole. Where
+    that stage is finished here, it is like the one that would have come next.
     """
     at, layouts = origin.state.snapshot, Curriculum.from_recipe(old).stages
     spec = wish.end_stage
@@ -89,6 +90,8 @@ def _ending(origin: Origin, wish: Wish, old: Recipe) -> list[str]:
     overrides = [f"~stages.{later.name}" for later in layouts[at.stage + 1 :]]
     if at.step < now.stop_step:
         overrides += _ended(old, now.name, origin.planned_to)
+    else:
+        now = layouts[at.stage + 1] if at.stage + 1 < len(layouts) else now
     like = {key: value for key, value in recipe_to_plain(old)["stages"][now.name].items() if key not in _OWN}
     if any(form in values for form in SHARES):
         like = {key: value for key, value in like.items() if key not in SHARES}
