@@ -58,6 +58,18 @@ def base_snapshot(at: Snapshot, old: Recipe, new: Recipe, renewed: Collection[st
     )
 
 
+def carried_tokens(at: Snapshot, recipe: Recipe) -> list[int]:
+    """By pool: whole tokens that it is ahead (+) or behind (-) in the leg of a state; they sum to 0."""
+    layout = _layout(recipe, at.stage)
+    if not 0 < at.step < layout.stop_step:
+        return [0] * len(at.pools)
+    race = layout.legs[layout.leg(max(at.step - 1, layout.first_step))].race
+    for pool in at.left:
+        race = race.without(pool)
+    debts = carry(race, race, [pool.debt for pool in at.pools], at.counted)
+    return [debt // race.denominator for debt in debts]
+
+
 def _stay_away(at: Snapshot, old: Recipe, new: Recipe, renewed: Collection[str]) -> bool:
     """Whether the pools that left the stage would leave it again at once."""
     left = [list(old.pools)[pool] for pool in at.left]

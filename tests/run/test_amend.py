@@ -255,6 +255,24 @@ def test_total_quotas_are_reached_by_the_whole_stage(path: Path):
     assert abs(Fraction(spent[0], sum(spent)) - Fraction(55, 100)) < Fraction(3, 100)
 
 
+def test_what_a_pool_is_behind_is_not_asked_for_twice(tmp_path: Path, build: Build):
+    """Windows of 16: after four of them c was owed 6 and served none; it is to end with 20 % of 640."""
+    one = stage(tokens=640, context=16, quotas={"a": "90%", "c": "10%", "b": "0%"}, batch={"sequences": 1})
+    plain = build(stages={"one": one}, groups={}, max_epochs=99, count="positions")
+    with recipe.start_run(plain, tmp_path / "run") as run:
+        run.checkpoint(4)
+        spent = [pool.spent for pool in run.stream().snapshot(4).pools]
+        owed = [pool.owed for pool in run.stream().snapshot(4).pools]
+    assert spent != owed
+    goal = Goal(max_rise=None)
+    changes = ["stages.one.quotas={a: 80%, c: 20%, b: 0%}"]
+    amend_run(tmp_path / "run", changes, goal=goal, approval=WHY)
+    with recipe.open_run(tmp_path / "run") as run:
+        end = run.stream().snapshot(run.num_steps)
+    assert [pool.owed for pool in end.pools] == [512, 0, 128]
+    assert abs(end.pools[2].spent - 128) < 16
+
+
 def test_totals_out_of_reach_are_refused_with_the_numbers(path: Path):
     with pytest.raises(RecipeError, match="totals that cannot be reached") as info:
         amend_run(path, ["stages.one.quotas={a: 1%, b: 90%, c: 9%}"], goal=Goal(), approval=WHY)

@@ -11,6 +11,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.maths.shares import to_grain
 from recipe.maths.targets import OutOfReach, OutOfReachError, forward_shares
 from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.turning import carried_tokens
 from recipe.run.changing.amending import manifest_at
 from recipe.run.folder import RunFolder
 from recipe.run.place import Place
@@ -29,8 +30,9 @@ class Goal:
 def solved(folder: RunFolder, place: Place, new: Recipe, goal: Goal) -> Recipe:
     """A recipe whose shares from a place on bring the totals to the quotas that ``new`` states.
 
-    What is still to be served is exact under ``count: positions``; otherwise it is taken to hold as
-    many counted tokens a position as the stage (or run) did so far.
+    What a pool is ahead or behind of its shares so far is carried on and evens out, so what it was owed
+    counts, not what it was served. What is still to be served is exact under ``count: positions``;
+    otherwise it is taken to hold as many counted tokens a position as the stage (or run) did so far.
 
     Raises:
         RecipeError: a pool has had more than its total already, or would have to rise too far.
@@ -59,6 +61,9 @@ def solved(folder: RunFolder, place: Place, new: Recipe, goal: Goal) -> Recipe:
         )
     density = Fraction(sum(spent), consumed) if consumed and sum(spent) else Fraction(1)
     target, current = new.shares(stage), old.shares(stage)
+    if not any(share and not target[name] for name, share in current.items()):
+        ahead_by = dict(zip(old.pools, carried_tokens(at, old), strict=True))
+        spent = [had - ahead_by.get(name, 0) for name, had in zip(new.pools, spent, strict=True)]
     try:
         shares = forward_shares(
             list(target.values()),
