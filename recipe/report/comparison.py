@@ -11,6 +11,7 @@ from rich.tree import Tree
 from recipe.maths.intervals import FEWEST, Estimate
 from recipe.report.figures import amount
 from recipe.report.tables import table
+from recipe.run.comparing.arms import Arm
 from recipe.run.comparing.comparison import Comparison, RunAtStep
 from recipe.run.comparing.effects import Cell, Metric
 from recipe.run.comparing.lineage_tree import Node
@@ -107,12 +108,14 @@ def _pools(comparison: Comparison) -> Group:
     if not by_arm:
         columns = {run.label: (place,) for place, run in enumerate(runs)}
 
+    base = _bases(comparison.arms) if by_arm else dict.fromkeys(range(len(runs)), 0)
+
     def cells(counts: Sequence[int | None]) -> Iterator[str]:
         for place, members in enumerate(columns.values()):
             here = [counts[run] for run in members]
             yield _span([f"{count:,}" for count in _sorted(here)])
             if place:
-                more = sorted((count or 0) - (counts[0] or 0) for count in here)
+                more = sorted((counts[run] or 0) - (counts[base[run]] or 0) for run in members)
                 yield _span([exactly_signed(count) for count in more])
 
     first, *others = columns
@@ -123,8 +126,20 @@ def _pools(comparison: Comparison) -> Group:
         sums = [run.of_group(group) if group in run.groups else None for run in runs]
         rows.append([f"(group) {group}", *cells(sums)])
     total = ["all", *cells([run.counted for run in runs])]
-    caption = f"a column an arm: least..most over its seeds; against run {runs[0].label}" if by_arm else ""
+    caption = (
+        f"a column an arm, least..most over its seeds; against the same seed of {first}" if by_arm else ""
+    )
     return table("tokens read, cumulative", titles, rows, total=total, caption=caption)
+
+
+def _bases(arms: Sequence[Arm]) -> dict[int, int]:
+    """What each run is held against: the run of the first arm with its seeds, or else the first of all."""
+    of_seeds = dict(zip(arms[0].seeds[::-1], arms[0].runs[::-1], strict=True))
+    return {
+        run: of_seeds.get(seeds, arms[0].runs[0])
+        for arm in arms
+        for run, seeds in zip(arm.runs, arm.seeds, strict=True)
+    }
 
 
 def _sorted(counts: Sequence[int | None]) -> list[int]:
@@ -148,21 +163,19 @@ def _metrics(comparison: Comparison) -> Iterator[Group]:
     columns = ["metric", "better"]
     for place, arm in enumerate(comparison.arms):
         columns += [arm.name, "difference"] if place else [arm.name]
-    caption = f"means over an arm's seeds, {_interval_caption(comparison.metrics)}"
+    caption = "; ".join(["means over an arm's seeds", *_interval_texts(comparison.metrics)])
     if len(comparison.arms) > 1:
         caption += f"; differences against {comparison.arms[0].name}, seed by seed where marked ="
     yield table("metrics", columns, [_metric_cells(metric) for metric in comparison.metrics], caption=caption)
 
 
-def _interval_caption(metrics: Sequence[Metric]) -> str:
+def _interval_texts(metrics: Sequence[Metric]) -> Iterator[str]:
     """What stands behind a mean: an interval, or, said once, that no spread is known."""
     made = [cell.estimate for metric in metrics for cell in metric.cells if cell.estimate is not None]
-    told = []
     if any(each.half_width is not None for each in made):
-        told.append("± half of the two-sided 95 % interval (Student's t)")
+        yield "± half of the two-sided 95 % interval (Student's t)"
     if any(each.half_width is None for each in made):
-        told.append(f"below {FEWEST} seeds: {NO_SPREAD}")
-    return "; ".join(told)
+        yield f"below {FEWEST} seeds: {NO_SPREAD}"
 
 
 def _metric_cells(metric: Metric) -> list[str]:

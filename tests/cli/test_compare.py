@@ -59,6 +59,7 @@ def test_runs_without_GPU_hours_have_no_columns_of_them_and_seeds_share_one(smal
     assert "GPU-hour" not in out
     read = out.split("tokens read, cumulative")[1].split("metrics")[0]
     assert read.split()[:7] == ["pool", "A", "B", "more", "(+),", "less", "(-)"]
+    assert all(line.split()[-1] == "0" for line in read.splitlines() if line.startswith((" a", " b")))
     assert " equal" in out
     assert "+0" not in out
 

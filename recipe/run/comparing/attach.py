@@ -104,7 +104,7 @@ def _sets(history: History) -> Iterator[str]:
     yield from dict.fromkeys(told)
 
 
-def _attached(folder: RunFolder, plain: Metrics, manifest: int | None, step: int | None) -> int:
+def _attached(folder: RunFolder, plain: Plain, manifest: int | None, step: int | None) -> int:
     folder.check()
 
     def compose(tail: Tail) -> Plain:
