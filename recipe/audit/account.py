@@ -134,9 +134,26 @@ def _passed(pool: PoolState, epochs: int) -> bool:
     return at.epoch > epochs or (at.epoch == epochs and begun)
 
 
-def manifest_pool(holding: Mapping[str, Any], pool: PoolState, recipe: Recipe) -> Plain:
-    """What a manifest says of one pool; ``holding`` is what identifies it."""
-    counts, stock, fraction = pool.counts, holding.get("stock"), recipe.simulated_fraction
+def exchanged(recipe: Recipe, changes: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Pools that hold other data than they once did, by the changes on record, under whatever name."""
+    named = {name for change in changes for name in change["pools"]}
+    found = named & set(recipe.pools)
+    for name, pool in recipe.pools.items():
+        before = pool.renamed_from
+        if before is not None and (before in named or not named <= set(recipe.pools)):
+            found.add(name)
+    return found
+
+
+def manifest_pool(
+    holding: Mapping[str, Any], pool: PoolState, recipe: Recipe, *, is_exchanged: bool = False
+) -> Plain:
+    """What a manifest says of one pool; ``holding`` is what identifies it.
+
+    Documents begun in the first epoch are not all distinct ones: those ``recipe audit`` counts exactly.
+    """
+    counts, fraction = pool.counts, recipe.simulated_fraction
+    stock = None if is_exchanged else holding.get("stock")
     if stock and fraction is not None:
         stock = -(-stock * fraction.numerator // fraction.denominator)
     return {
@@ -145,7 +162,7 @@ def manifest_pool(holding: Mapping[str, Any], pool: PoolState, recipe: Recipe) -
         "epoch_seed": recipe.seed + pool.cursor.epoch,
         "epochs_read": f"{(counts['body'] - counts['overlap']) / stock:.4f}" if stock else None,
         "documents_begun": counts["documents"],
-        "distinct_documents": counts["distinct"],
+        "documents_begun_in_first_epoch": counts["distinct"],
         "tokens": {kind: counts[kind] for kind in ("spent", "owed", *KINDS)},
         "sequences": counts["sequences"],
         "dropped": dict(sorted(pool.dropped.items())),

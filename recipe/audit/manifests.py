@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from recipe.audit import withdrawals
-from recipe.audit.account import Plain, manifest_pool
+from recipe.audit.account import Plain, exchanged, manifest_pool
 from recipe.audit.branching import COPY
 from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared
@@ -100,6 +100,7 @@ def _manifest_pools(file: Sealed, row: Plain) -> list[Finding]:
     pools, terms = (file.value or {}).get("pools"), row["terms"]
     if not isinstance(pools, dict) or list(pools) != list(terms.names):
         return [Finding("manifest", f"{file.name}: pools", ", ".join(terms.names), str(pools)[:80])]
+    others = exchanged(terms.intent.recipe, row["accepted_data_changes"])
     found = []
     for name, state in zip(terms.names, row["state"].pools, strict=True):
         said = pools[name] if isinstance(pools[name], dict) else {}
@@ -109,7 +110,7 @@ def _manifest_pools(file: Sealed, row: Plain) -> list[Finding]:
             key: said.get(key) for key in ("path", "fingerprint", "tokenizer", "stock", "documents")
         } | known
         try:
-            expected = manifest_pool(holding, state, terms.intent.recipe)
+            expected = manifest_pool(holding, state, terms.intent.recipe, is_exchanged=name in others)
         except (TypeError, ArithmeticError, ValueError):
             expected = holding
         found += compared("manifest", f"{file.name}: pools.{name}", expected, said)

@@ -62,7 +62,7 @@ def _pools(status: Status) -> Group:
         "difference",
         "share\nspent",
         "documents\nbegun",
-        "distinct\nbegun",
+        "begun in the\nfirst epoch",
         "epoch",
     )
     rows = [
@@ -74,7 +74,7 @@ def _pools(status: Status) -> Group:
             f"{pool.spent - pool.owed:+,}",
             f"{pool.spent / total:.2%}" if total else "",
             f"{pool.documents:,}",
-            f"{pool.distinct:,}",
+            f"{pool.begun_in_first_epoch:,}",
             str(pool.epoch),
         )
         for name, pool in status.pools.items()

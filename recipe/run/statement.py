@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -133,6 +133,7 @@ def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, r
     snapshot: Snapshot = rest["snapshot"]
     recipe = subject.recipe
     states = dict(zip(accounts.names, snapshot.pools, strict=True))
+    replaced = replaced_pools(recipe, rest["data_changes"])
     return {
         "format": FORMAT,
         "run": subject.name,
@@ -147,7 +148,10 @@ def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, r
         "gpu_hours": statement.gpu_hours,
         "metrics": statement.metrics,
         "prior": prior_of(recipe),
-        "pools": {name: _pool(subject.holdings[name], state, recipe) for name, state in states.items()},
+        "pools": {
+            name: _pool(subject.holdings[name], state, recipe, is_replaced=name in replaced)
+            for name, state in states.items()
+        },
         "stages": rest["stages"],
         "warnings": rest["warnings"],
         "seed": recipe.seed,
@@ -168,15 +172,33 @@ def manifest_plain(subject: Subject, accounts: Accounts, statement: Statement, r
     }
 
 
-def _pool(holding: Holding, state: PoolState, recipe: Recipe) -> Plain:
-    fresh, stock = state.body - state.overlap, part_of(recipe, holding.stock)
+def replaced_pools(recipe: Recipe, changes: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Pools whose data was replaced by accepted changes: what they gave is not all of what they hold now.
+
+    A change names a pool as it was called then: a branch may have renamed it since.
+    """
+    changed = {name for change in changes for name in change["pools"]}
+    gone = changed - recipe.pools.keys()
+    return frozenset(
+        name
+        for name, pool in recipe.pools.items()
+        if name in changed or (pool.renamed_from is not None and (gone or pool.renamed_from in changed))
+    )
+
+
+def _pool(holding: Holding, state: PoolState, recipe: Recipe, *, is_replaced: bool) -> Plain:
+    """A pool so far. Distinct documents are not among it: ``recipe audit`` counts them exactly.
+
+    After skips, growth and other seeds the documents begun in the first epoch are not all that were read.
+    """
+    fresh, stock = state.body - state.overlap, 0 if is_replaced else part_of(recipe, holding.stock)
     return {
         **holding.to_plain(),
         "epoch": state.cursor.epoch,
         "epoch_seed": recipe.seed + state.cursor.epoch,
         "epochs_read": f"{fresh / stock:.4f}" if stock else None,
         "documents_begun": state.documents,
-        "distinct_documents": state.distinct,
+        "documents_begun_in_first_epoch": state.distinct,
         "tokens": {
             "spent": state.spent,
             "owed": state.owed,

@@ -37,7 +37,9 @@ class PoolStatus:
     owed: int
     epoch: int
     documents: int
-    distinct: int
+    """Begun, over all epochs."""
+    begun_in_first_epoch: int
+    """Of them, in the first epoch; how many distinct ones were read, ``recipe audit`` tells exactly."""
     tokens: Plain
     dropped: Plain
 
@@ -142,7 +144,7 @@ def run_status(path: str | Path) -> Status:
                 owed=pool.owed,
                 epoch=pool.cursor.epoch,
                 documents=pool.documents,
-                distinct=pool.distinct,
+                begun_in_first_epoch=pool.distinct,
                 tokens=accounts.cumulative(snapshot)[name],
                 dropped=dict(pool.dropped),
             )

@@ -157,6 +157,9 @@ def test_C07_every_later_manifest_logs_the_override_with_both_digests(path: Path
     assert logged(path) == [(6, []), (8, [(6, ["x"])]), (12, [(6, ["x"])]), (20, [(6, ["x"])])]
     changes = read_manifest(latest_path(path))["accepted_data_changes"]
     assert changes == [{"step": 6, "pools": {"x": {"before": old, "after": new}}}]
+    pools = [read_manifest(file)["pools"] for file in sorted((path / "manifests").glob("0*.yaml"))]
+    assert [pool["x"]["epochs_read"] is None for pool in pools] == [False, True, True, True]
+    assert all(pool["y"]["epochs_read"] for pool in pools)
     assert audited(path) == []
 
 

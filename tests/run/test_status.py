@@ -21,8 +21,9 @@ def test_D5_F2_manifests_count_tokens_documents_repetition_and_seeds(build: Buil
     manifest = read_manifest(latest_path(tmp_path / "run"))
     for pool, state in zip(manifest["pools"].values(), end.pools, strict=True):
         assert pool["tokens"]["spent"] == state.spent
-        assert (pool["documents_begun"], pool["distinct_documents"]) == (state.documents, state.distinct)
-        assert pool["distinct_documents"] <= pool["documents"]
+        begun = pool["documents_begun"], pool["documents_begun_in_first_epoch"]
+        assert begun == (state.documents, state.distinct)
+        assert pool["documents_begun_in_first_epoch"] <= pool["documents"]
         assert pool["epoch_seed"] == 1 + pool["epoch"]
         assert float(pool["epochs_read"]) == pytest.approx(
             (state.body - state.overlap) / pool["stock"], abs=1e-4
