@@ -18,9 +18,9 @@ _NAMELESS = re.compile(r"[+~]*(?:[@:=]|$)")
 """An override whose key, or group, is empty."""
 
 
-def add_recipe_words(parser: argparse.ArgumentParser) -> None:
-    """Declare ``[RECIPE] [key=value …]`` and ``--config-dir``."""
-    parser.add_argument("words", nargs="*", metavar="RECIPE|KEY=VALUE", help=RECIPE_WORDS)
+def add_recipe_words(parser: argparse.ArgumentParser, *, also: str = "") -> None:
+    """Declare ``[RECIPE] [key=value …]`` and ``--config-dir``; ``also`` is what else the words may be."""
+    parser.add_argument("words", nargs="*", metavar="RECIPE|KEY=VALUE", help=f"{RECIPE_WORDS}{also}")
     parser.add_argument(
         "--config-dir",
         type=Path,
@@ -65,18 +65,6 @@ def add_record_words(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def recordable(text: str) -> str:
-    """An option's text that ledger and manifest can hold on one line."""
-    from recipe.run.statement import text_on_record  # only verbs that write need it
-
-    try:
-        return text_on_record("it", text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The recipe and the overrides among the words; a recipe comes at most once.
 def add_place(parser: argparse.ArgumentParser, *, at: bool = True) -> None:
     """Declare the run with the checkpoint to change it at, and ``--at``."""
     parser.add_argument(
@@ -103,6 +91,18 @@ def _step(text: str) -> int:
     return int(text)
 
 
+def recordable(text: str) -> str:
+    """An option's text that ledger and manifest can hold on one line."""
+    from recipe.run.statement import text_on_record  # only verbs that write need it
+
+    try:
+        return text_on_record("it", text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The recipe and the overrides among the words; a recipe comes at most once.
 
     >>> split_words(["my.yaml", "seed=7"])
     ('my.yaml', ['seed=7'])
