@@ -89,6 +89,16 @@ def test_steps_that_the_run_does_not_have_are_refused(path: Path, until: int):
         recipe.trace_document(path, 3, until=until)
 
 
+def test_progress_never_passes_its_total(path: Path):
+    told: list[tuple[int, int]] = []
+    recipe.trace_row(path, 5, 0, progress=lambda done, total: told.append((done, total)))
+    recipe.trace_documents(
+        path, Wanted(ids=tuple(range(9))), until="end", progress=lambda *at: told.append(at)
+    )
+    assert told
+    assert all(done <= total for done, total in told)
+
+
 def test_invariant_11_rewound_rows_do_not_count(path: Path):
     with recipe.open_run(path, step=9) as run:
         run.checkpoint(12)
