@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,9 @@ import zstandard
 import recipe
 from recipe.config import recipe_from_plain, settle
 from recipe.errors import RecipeError
+from recipe.integrations.acceptance.package import verify_package
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
 from recipe.run.handover import Wanted, hand_over_run
 from recipe.run.handover.data import pool_folders
 from recipe.run.handover.delivery import PATHS_NOTE
@@ -204,6 +208,66 @@ def test_quotas_add_up_planned_against_spent(root, package):
     assert [short[pool]["share"] for pool in ("en", "zh")] == ["77/125", "48/125"]
     used = sum(pool[kind] for pool in short.values() for kind in ("body", "special", "padding"))
     assert used == table["stages"]["short"]["positions"] == 12 * 4 * 64
+
+
+def quotas_of(run: Path, out: Path) -> dict:
+    """Part 4 of a run, after the checks that hold for every run."""
+    package = hand_over_run(run, out, PLAIN).path
+    stages = said(package, "4-quotas/quotas.yaml")["stages"]
+    for stage in stages.values():
+        pools, legs = stage["pools"], stage["legs"]
+        assert [leg["steps"][1] for leg in legs[:-1]] == [leg["steps"][0] for leg in legs[1:]]
+        for name, pool in pools.items():
+            assert pool["planned"] == sum(leg["planned"].get(name, 0) for leg in legs)
+            assert 0 <= pool["planned_so_far"] <= pool["planned"]
+            assert abs(pool["spent"] - pool["owed"]) < 2 * 96
+        assert sum(pool["owed"] for pool in pools.values()) == sum(pool["spent"] for pool in pools.values())
+        for leg in legs:
+            total = sum(leg["planned"].values())
+            for name, share in leg["shares"].items():
+                assert abs(leg["planned"][name] - Fraction(share) * total) <= 1
+    assert verify_package(package).ok is True
+    return stages
+
+
+def test_quotas_of_an_amended_stage_have_a_leg_by_version_as_the_chunk_rows_planned(tmp_path):
+    path = eventful_run(prepared(tmp_path))
+    stages = quotas_of(path, tmp_path / "out")
+    short = stages["short"]
+    assert [(leg["steps"], leg["recipe"]) for leg in short["legs"]] == [([0, 6], 1), ([6, 12], 2)]
+    assert [leg["shares"]["zh"] for leg in short["legs"]] == ["48/125", "1/2"]
+    assert sum(pool["planned"] for pool in short["pools"].values()) == short["length"]
+    for pool in short["pools"].values():
+        assert pool["planned"] == pool["planned_so_far"]
+    totals = recipe.ledger_table(path).groupby(["stage", "pool"])[["planned", "owed", "spent"]].sum()
+    for name, pool in short["pools"].items():
+        found = [pool["planned_so_far"], pool["owed"], pool["spent"]]
+        assert found == totals.loc[("short", name)].to_list()
+    spent = read_manifest(sorted((path / "manifests").glob("0*.yaml"))[-1])["stages"]
+    assert {name: pool["spent"] for name, pool in stages["long"]["pools"].items()} == {
+        name: kinds["spent"] for name, kinds in spent["long"].items()
+    }
+
+
+def test_quotas_of_a_branch_tell_what_the_parent_gave_apart(tmp_path):
+    path = eventful_run(prepared(tmp_path))
+    branch_run(path, Wish(name="B", overrides=("stages.long.weights.zh=5",)))
+    with recipe.open_run(path.parent / "B") as run:
+        run.checkpoint(18)
+    stages = quotas_of(path.parent / "B", tmp_path / "out")
+    assert stages["short"]["legs"] == [] and stages["short"]["in_parent"]["steps"] == [0, 12]
+    assert stages["long"]["in_parent"]["steps"] == [12, 16]
+    assert [leg["steps"] for leg in stages["long"]["legs"]] == [[16, 20]]
+
+
+def test_quotas_of_a_ramp_have_its_legs(tmp_path):
+    root = prepared(tmp_path)
+    plain = plain_recipe(root)
+    plain["stages"]["long"]["quota_ramp"] = {"over": 1152, "steps": 2}
+    with recipe.start_run(recipe_from_plain(plain, source="test"), root / "runs" / "ramp") as run:
+        run.checkpoint(15)
+    stages = quotas_of(root / "runs" / "ramp", tmp_path / "out")
+    assert [leg["steps"] for leg in stages["long"]["legs"]] == [[12, 14], [14, 16], [16, 20]]
 
 
 def test_the_tokenizer_is_named_by_content(package):

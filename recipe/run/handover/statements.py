@@ -16,7 +16,7 @@ from recipe.run.handover.quotas import quota_table
 from recipe.run.handover.readme import readmes
 from recipe.run.handover.rules import sequence_rules
 from recipe.run.handover.trainer import trainer_settings
-from recipe.run.ledger import read_tail, surviving
+from recipe.run.ledger import read_tail
 from recipe.run.manifest import yaml_bytes
 from recipe.run.state import State
 
@@ -49,13 +49,11 @@ class Subject:
 def statements(subject: Subject) -> dict[str, bytes]:
     """The parts that follow from record and pools alone, by file: whoever has both can make them again."""
     recipe, pools = subject.recipe, subject.pools
-    ledger = subject.folder.ledger
-    rows = surviving(ledger, read_tail(ledger))
     plains = {
         f"{DATA}/data.yaml": data_list(recipe, pools),
         f"{SEQUENCES}/rules.yaml": sequence_rules(recipe, pools),
         f"{SEQUENCES}/trainer.yaml": trainer_settings(recipe),
-        f"{QUOTAS}/quotas.yaml": quota_table(recipe, subject.manifest, rows),
+        f"{QUOTAS}/quotas.yaml": quota_table(subject.folder, recipe, subject.manifest),
         f"{PROGRAM}/reading.yaml": _reading(subject),
     }
     files = {name: yaml_bytes(plain) for name, plain in plains.items()}
