@@ -12,6 +12,7 @@ from fractions import Fraction
 from recipe.audit.account import Plain
 from recipe.audit.intent import Intent
 from recipe.config import Recipe, difference
+from recipe.config.stage import Stage
 from recipe.maths.shares import percent_text
 
 _FORMS = ("quotas", "weights", "quotas_tokens")
@@ -21,20 +22,59 @@ Side = tuple[Intent, Mapping[str, Plain]]
 
 
 def differences(old: Recipe, new: Recipe) -> list[str]:
-    """What differs between two recipes, a line a key; shares written in two ways, pool by pool."""
-    both = [name for name in old.stages if name in new.stages]
-    rewritten = [name for name in both if old.stages[name].shares_form != new.stages[name].shares_form]
-    written = tuple(f"stages.{name}.{form}." for name in rewritten for form in _FORMS)
-    lines = [line for line in difference(old, new) if not line.startswith(written)]
-    return lines + [line for name in rewritten for line in _shares(name, old, new)]
+    """What differs between two recipes, a line a key; shares are held by pool, however written."""
+    told, rewritten = list[str](), list[str]()
+    changed = {name: _changed(name, old, new) for name in old.stages if name in new.stages}
+    for name in changed:
+        a, b = (
+            (stage.shares_form, set(stage.parts) & set(recipe.groups))
+            for stage, recipe in _of(name, old, new)
+        )
+        rewritten += [name] * (a != b)
+    for line in difference(old, new):
+        stage, name = _share_of(line.partition(":")[0])
+        moved = changed.get(stage or "", set()) & (_pools(name, old) | _pools(name, new))
+        if stage not in changed or (moved and stage not in rewritten):
+            told.append(line)
+    return told + [line for name in rewritten for line in _shares(name, changed[name], old, new)]
 
 
-def _shares(stage: str, old: Recipe, new: Recipe) -> Iterator[str]:
+def _of(stage: str, *recipes: Recipe) -> list[tuple[Stage, Recipe]]:
+    return [(recipe.stages[stage], recipe) for recipe in recipes]
+
+
+def _share_of(key: str) -> tuple[str | None, str]:
+    """The stage and the name that a key is the share of."""
+    top, stage, form, name = (key.split(".", 3) + [""] * 4)[:4]
+    return (stage, name) if top == "stages" and form in _FORMS and name else (None, "")
+
+
+def _pools(name: str, recipe: Recipe) -> set[str]:
+    return set(recipe.groups[name].pools) if name in recipe.groups else {name}
+
+
+def _changed(stage: str, old: Recipe, new: Recipe) -> set[str]:
+    """Pools whose share is another one; of weights, those with another weight, if they are not more."""
     one, other = old.shares(stage), new.shares(stage)
+    by_share = {name for name in {**one, **other} if one.get(name, 0) != other.get(name, 0)}
+    forms = {recipe.stages[stage].shares_form for recipe in (old, new)}
+    if not by_share or len(forms) > 1 or forms == {"quotas"}:
+        return by_share
+    form = forms.pop()
+    was, becomes = (
+        sum(Fraction(part) for part in getattr(x, form).values()) for x, _ in _of(stage, old, new)
+    )
+    by_weight = {name for name in {**one, **other} if one.get(name, 0) * was != other.get(name, 0) * becomes}
+    return by_share if len(by_weight) > len(by_share) else by_weight
+
+
+def _shares(stage: str, changed: set[str], old: Recipe, new: Recipe) -> Iterator[str]:
+    one, other = old.shares(stage), new.shares(stage)
+    form = "quotas" if old.stages[stage].quotas and new.stages[stage].quotas else "shares"
     for pool in [*one, *(name for name in other if name not in one)]:
         was, becomes = one.get(pool, Fraction(0)), other.get(pool, Fraction(0))
-        if was != becomes:
-            yield f"stages.{stage}.shares.{pool}: {_share(was)} → {_share(becomes)}"
+        if pool in changed:
+            yield f"stages.{stage}.{form}.{pool}: {_share(was)} → {_share(becomes)}"
 
 
 def _share(share: Fraction) -> str:
@@ -100,13 +140,23 @@ def unnamed(differs: list[str], named: list[str], old: Recipe, new: Recipe) -> l
     return found
 
 
-def _is_nothing(key: str, *recipes: Recipe) -> bool:
-    """Whether a key is a share of zero in all of some recipes, written or not."""
-    top, stage, form, pool = (key.split(".", 3) + [""] * 4)[:4]
-    if top != "stages" or form not in _FORMS or not all(stage in recipe.stages for recipe in recipes):
+def _is_nothing(key: str, old: Recipe, new: Recipe) -> bool:
+    """Whether a key of a group or a ramp leaves every pool's share as it is, at every place of the stages."""
+    words = key.split(".")
+    both = [name for name in old.stages if name in new.stages]
+    if words[0] == "stages" and words[2:3] == ["quota_ramp"]:
+        both = [name for name in both if name == words[1]]
+    elif words[0] != "groups":
         return False
-    is_pool = any(pool in recipe.pools for recipe in recipes)
-    return is_pool and not any(recipe.shares(stage).get(pool) for recipe in recipes)
+    return bool(both) and all(_course(old, name) == _course(new, name) for name in both)
+
+
+def _course(recipe: Recipe, stage: str) -> list[tuple[Fraction, dict[str, Fraction]]]:
+    """Where in a stage the shares change, and to what."""
+    course = [
+        (leg.start, {name: part for name, part in leg.shares.items() if part}) for leg in recipe.legs(stage)
+    ]
+    return [leg for place, leg in enumerate(course) if not place or leg[1] != course[place - 1][1]]
 
 
 def _top(key: str) -> tuple[str, ...]:

@@ -210,4 +210,131 @@ def test_a_pool_added_with_a_share_of_nothing_needs_no_other_name():
     other = amended(trunk, ["+pools.extra={stock: 5}"], stage="base")
     control = compare_sides(side(trunk), side(other), ["pools.extra"])
     assert control.controlled
-    assert "stages.base.quotas.extra: (nothing) → 0%" in control.differs
+    assert control.differs == ("pools.extra.stock: (nothing) → 5",)
+
+
+GROUPED = {"english": "61.6%", "rewrites": "7.9%", "chinese": "14%", "code_all": "15%", "maths": "1.5%"}
+WITHIN = {
+    "pools": ["code_web", "code", "teacher"],
+    "within": {"shares": {"code_web": 50, "code": 99, "teacher": 1}},
+}
+Q = "stages.base.quotas"
+
+
+def grouped(**changes: Any) -> Recipe:
+    return plan(**{"groups": {"code_all": WITHIN}, "stages": stage(quotas=GROUPED), **changes})
+
+
+def branched(trunk: Recipe, words: list[str], from_pool: str | None = None) -> Control:
+    """Held against the trunk with what the overrides name, as a branch is."""
+    other = amended(trunk, words, stage=next(iter(trunk.stages)), from_pool=from_pool)
+    other = settle(other, STOCK, dict.fromkeys(STOCK, 10**6))
+    names = [word.partition("=")[0].lstrip("+") for word in words]
+    return compare_sides(side(trunk), side(other), [*names, *([f"{Q}.{from_pool}"] if from_pool else [])])
+
+
+@pytest.mark.parametrize(
+    ("words", "from_pool", "differs"),
+    [
+        ([f"{Q}.code_all=20%"], "english", [f"{Q}.english: 61.6% → 56.6%", f"{Q}.code_all: 15% → 20%"]),
+        ([f"{Q}.code=14.9%"], "english", [f"{Q}.english: 61.6% → 56.6%", f"{Q}.code: 9.9% → 14.9%"]),
+        ([f"{Q}.code=14.9%"], "code_web", [f"{Q}.code_web: 5% → 0%", f"{Q}.code: 9.9% → 14.9%"]),
+        (
+            [f"{Q}.code_web=6%", f"{Q}.code=13%", f"{Q}.teacher=1%"],
+            "english",
+            [
+                f"{Q}.english: 61.6% → 56.6%",
+                f"{Q}.code_web: 5% → 6%",
+                f"{Q}.code: 9.9% → 13%",
+                f"{Q}.teacher: 0.1% → 1%",
+            ],
+        ),
+        (
+            [Q + "={code: 14.9%, english: 56.6%}"],
+            None,
+            [f"{Q}.english: 61.6% → 56.6%", f"{Q}.code: 9.9% → 14.9%"],
+        ),
+    ],
+)
+def test_E1_a_group_with_a_quota_whose_pools_are_named(
+    words: list[str], from_pool: str | None, differs: list[str]
+):
+    """The group may be dissolved into its pools: that those get what they got is no difference."""
+    control = branched(grouped(), words, from_pool)
+    assert (control.against, list(control.differs)) == ((), differs)
+
+
+def test_a_pool_of_a_dissolved_group_that_was_not_named_makes_it_uncontrolled():
+    trunk = grouped()
+    other = amended(trunk, [f"{Q}.code=14.9%", f"{Q}.teacher=1.1%"], stage="base", from_pool="english")
+    control = compare_sides(side(trunk), side(other), [f"{Q}.code", f"{Q}.english"])
+    assert control.against == (f"not named: {Q}.teacher: 0.1% → 1.1%",)
+
+
+def test_shares_that_are_written_another_way_do_not_differ():
+    alone = plan(groups={"code_all": WITHIN})
+    assert compare_sides(side(grouped()), side(alone), []) == Control(named=(), differs=(), against=())
+    doubled = {**WITHIN, "within": {"shares": {"code_web": 100, "code": 198, "teacher": 2}}}
+    control = compare_sides(side(grouped()), side(grouped(groups={"code_all": doubled})), [])
+    assert control.controlled
+
+
+def test_parts_of_a_group_must_be_named():
+    other = grouped(
+        groups={"code_all": {**WITHIN, "within": {"shares": {"code_web": 51, "code": 98, "teacher": 1}}}}
+    )
+    control = compare_sides(side(grouped()), side(other), ["groups.code_all.within"])
+    assert control.controlled
+    control = compare_sides(side(grouped()), side(other), [f"{Q}.maths"])
+    assert [line.partition(": ")[2].rpartition(":")[0] for line in control.against] == [
+        f"groups.code_all.within.shares.{name}" for name in ("code_web", "code")
+    ]
+
+
+def test_naming_one_pool_does_not_name_its_group():
+    other = grouped(stages=stage(quotas={**GROUPED, "english": "56.6%", "code_all": "20%"}))
+    control = compare_sides(side(grouped()), side(other), [f"{Q}.code", f"{Q}.english"])
+    assert control.against == (f"not named: {Q}.code_all: 15% → 20%",)
+    names = [f"{Q}.{name}" for name in ("english", "code", "code_web", "teacher")]
+    assert compare_sides(side(grouped()), side(other), names).controlled
+
+
+@pytest.mark.parametrize(
+    ("weights", "named", "against"),
+    [
+        ({"english": 2, "code": 2}, [], []),
+        ({"english": 2, "code": 1}, ["english"], []),
+        ({"english": 2, "code": 1}, ["code"], ["english"]),
+        ({"english": 2, "code": 1, "maths": 1}, ["english"], ["maths"]),
+    ],
+)
+def test_weights_count_by_their_proportion(weights: dict[str, int], named: list[str], against: list[str]):
+    """The others' shares follow from a weight that was named; weights of the same proportion are the same."""
+    nothing = dict.fromkeys(SHARES, 0)
+    one, other = (
+        plan(stages=stage(quotas=None, weights={**nothing, **own}))
+        for own in ({"english": 1, "code": 1}, weights)
+    )
+    control = compare_sides(side(one), side(other), [f"stages.base.weights.{name}" for name in named])
+    assert [line.partition(":")[2].split(":")[0].rpartition(".")[2] for line in control.against] == against
+
+
+def ramped(ramp: dict[str, Any] | None, **second: Any) -> Recipe:
+    own = stage(quotas=GROUPED)["base"]
+    after = {**own, **second, **({"quota_ramp": ramp} if ramp else {})}
+    return grouped(stages={"base": own, "next": after})
+
+
+def test_a_ramp_is_a_difference_where_shares_are():
+    """A ramp between equal shares changes nothing."""
+    ramp, code = {"over": "1T", "steps": 4}, {"quotas": {**GROUPED, "english": "56.6%", "code_all": "20%"}}
+    assert compare_sides(side(ramped(None)), side(ramped(ramp)), []).controlled
+    control = compare_sides(side(ramped(None, **code)), side(ramped(ramp, **code)), [])
+    assert len(control.against) == 2
+    named = ["stages.next.quota_ramp"]
+    assert compare_sides(side(ramped(None, **code)), side(ramped(ramp, **code)), named).controlled
+    dissolved = {"quotas": {**SHARES, "english": "56.6%", "code": "14.9%"}}
+    names = ["stages.next.quotas.english", "stages.next.quotas.code"]
+    control = compare_sides(side(ramped(ramp)), side(ramped(ramp, **dissolved)), names)
+    assert control.controlled
+    assert len(control.differs) == 2

@@ -15,10 +15,15 @@ from typing import Any
 
 from recipe.config import Recipe, difference
 from recipe.config.stage import BATCHES, LENGTHS, SHARES
-from recipe.maths.shares import percent_text
 from recipe.mixing.curriculum import Curriculum
+from recipe.run.branching.share_differences import (
+    changes_no_share,
+    members,
+    recipe_differences,
+    share_place,
+)
 
-_ALTERNATIVES = (LENGTHS, SHARES, tuple(f"batch.{key}" for key in BATCHES))
+_ALTERNATIVES = (LENGTHS, tuple(f"batch.{key}" for key in BATCHES))
 """Keys of a stage that replace each other: who names one also names that another goes."""
 
 _Fact = int | list[tuple[int, int]]
@@ -75,40 +80,15 @@ def compare_sides(one: Side, other: Side, named: Iterable[str]) -> Control:
             of a pool group in a stage's shares names the shares of its members.
     """
     keys = tuple(dict.fromkeys(named))
-    lines = _differences(one.recipe, other.recipe)
+    lines = recipe_differences(one.recipe, other.recipe)
     against = [*_fixed(one, other)]
-    for key, line in lines:
+    for line in lines:
+        key = line.partition(":")[0]
         if key.partition(".")[0] in ("trainer", "tokenizer") or _is_harmless(key):
             continue
-        if not _names(one, other, keys, key) and not _has_no_share(one.recipe, other.recipe, key):
+        if not _names(one, other, keys, key) and not changes_no_share(key, one.recipe, other.recipe):
             against.append(f"not named: {line}")
-    return Control(named=keys, differs=tuple(line for _, line in lines), against=tuple(against))
-
-
-def _differences(one: Recipe, other: Recipe) -> list[tuple[str, str]]:
-    """Key and line of everything that differs; shares stated in two forms are compared pool by pool."""
-    stages = [name for name in one.stages if name in other.stages]
-    changed = [name for name in stages if one.stages[name].shares_form != other.stages[name].shares_form]
-    forms = tuple(f"stages.{name}.{form}." for name in changed for form in SHARES)
-    lines = [line for line in difference(one, other) if not line.startswith(forms)]
-    for name in changed:
-        lines += _share_lines(name, one, other)
-    return [(line.partition(":")[0], line) for line in lines]
-
-
-def _share_lines(stage: str, one: Recipe, other: Recipe) -> Iterator[str]:
-    before, after = one.shares(stage), other.shares(stage)
-    for pool in dict.fromkeys([*before, *after]):
-        was, becomes = before.get(pool, 0), after.get(pool, 0)
-        if was != becomes:
-            yield f"stages.{stage}.shares.{pool}: {_share_text(was)} → {_share_text(becomes)}"
-
-
-def _share_text(share: Any) -> str:
-    try:
-        return percent_text(share + 0 * share)
-    except ValueError:
-        return str(share)
+    return Control(named=keys, differs=tuple(lines), against=tuple(against))
 
 
 def _is_harmless(key: str) -> bool:
@@ -122,24 +102,15 @@ def _is_harmless(key: str) -> bool:
     )
 
 
-def _has_no_share(one: Recipe, other: Recipe, key: str) -> bool:
-    """Whether a key is the share of a pool in a stage that is nothing on both sides, written or not."""
-    top, _, rest = key.partition(".")
-    stage, _, rest = rest.partition(".")
-    form, _, pool = rest.partition(".")
-    if top != "stages" or form not in SHARES or stage not in one.stages or stage not in other.stages:
-        return False
-    if pool not in one.pools and pool not in other.pools:
-        return False
-    return not any(recipe.shares(stage).get(pool, 0) for recipe in (one, other))
-
-
 def _names(one: Side, other: Side, named: Sequence[str], key: str) -> bool:
-    """Whether a difference is one that was named."""
-    return any(
-        key == name or key.startswith(f"{name}.") or _implies((one.recipe, other.recipe), name, key)
-        for name in named
-    )
+    """Whether a difference is one that was named; a group's share is where all its pools' shares are."""
+    recipes = (one.recipe, other.recipe)
+    if any(_is_below(key, name) or _implies(recipes, name, key) for name in named):
+        return True
+    above, _, last = key.rpartition(".")
+    pools = {pool for recipe in recipes for pool in members(recipe, last)}
+    is_group = share_place(key) is not None and pools != {last}
+    return is_group and all(_names(one, other, named, f"{above}.{pool}") for pool in pools)
 
 
 def _implies(recipes: tuple[Recipe, Recipe], name: str, key: str) -> bool:
@@ -155,14 +126,7 @@ def _implies(recipes: tuple[Recipe, Recipe], name: str, key: str) -> bool:
             return True
     if named[2] not in SHARES or differing[2] not in (*SHARES, "shares"):
         return False
-    if len(named) == 3:
-        return True
-    return any(differing[-1] in _members(recipe, named[3]) for recipe in recipes)
-
-
-def _members(recipe: Recipe, name: str) -> tuple[str, ...]:
-    group = recipe.groups.get(name)
-    return (name,) if group is None else tuple(group.pools)
+    return len(named) == 3 or any(differing[-1] in members(recipe, named[3]) for recipe in recipes)
 
 
 def _is_below(key: str, form: str) -> bool:
