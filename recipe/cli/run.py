@@ -46,7 +46,10 @@ class Job:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the recipe, the run's name and what is asked first."""
-    add_recipe_words(parser)
+    add_recipe_words(
+        parser,
+        also="; or the folder of a run, such as runs/demo, alone: it goes on as it is, amended or not",
+    )
     parser.add_argument("--name", help="the run's name (default: the recipe's); its folder is RUNS_DIR/NAME")
     parser.add_argument(
         "--runs-dir", type=Path, default=Path("runs"), metavar="RUNS_DIR", help="default: runs"

@@ -50,7 +50,7 @@ def refused(data: dict[str, Any], change: Change, vocabulary: Vocabulary) -> Fau
         names = data.get(place[0])
         if not isinstance(names, Mapping) or place[1] not in names:
             known = list(names) if isinstance(names, Mapping) else []
-            fix = nearest(place[1], known, "name one of these")
+            fix = nearest(place[1], known, "name one of these;")
             expected = f"one of {', '.join(known) or 'none'}"
             return Fault(place[:2], change.text, expected, f"{fix} +{change.text} adds a new one")
     if change.kind == "set" and there is missing and (new := _new_in_free(data, change)) is not None:
@@ -83,7 +83,7 @@ def _new_in_free(data: dict[str, Any], change: Change) -> Fault | None:
     if not isinstance(holder, Mapping):
         return None
     known = list(map(str, holder))
-    fix = nearest(place[depth], known, "name one of these, or")
+    fix = nearest(place[depth], known, "name one of these;")
     expected = f"one of {', '.join(known) or 'none'}"
     return Fault(place[: depth + 1], change.text, expected, f"{fix} +{change.text} adds a new one")
 

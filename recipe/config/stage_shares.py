@@ -109,10 +109,13 @@ def _with_all(before: Parts, fixed: Parts, ground: Ground) -> Parts:
 def _from_faults(pool: str, values: Mapping[str, object], kept: str | None, ground: Ground) -> list[Fault]:
     """Faults of the pool that the difference is taken from; ``kept`` says why there is no difference."""
     if touched := [name for name in values if pool in ground.members(name)]:
-        given, fix = (
-            f"{touched[0]} changed, with --from {pool}",
-            "name another pool with --from, or leave it out",
-        )
+        group = touched[0] in ground.groups
+        given = f"{touched[0]} changed, with --from {pool}{', which is in it' if group else ''}"
+        fix = "name another pool with --from, or leave it out"
+        if group:
+            inside = ground.members(touched[0])
+            others = ", ".join(name for name in ground.pools if name not in inside)
+            fix = f"name a pool outside of {touched[0]}: {others}; or change its pools by their own names"
         return [Fault((pool,), given, "a pool whose share is not asked for itself", fix)]
     if "rest" in values.values():
         fix = "leave --from out, or give the rest a share"

@@ -101,7 +101,7 @@ def test_a_changed_recipe_is_refused_with_the_difference(small, capsys):
     said = capsys.readouterr()
     assert "seed" in said.err
     assert "5 → 6" in said.err
-    assert "--name NAME" in said.err
+    assert "another --name" in said.err
     assert said.out == ""
 
 
@@ -206,3 +206,13 @@ def test_a_name_is_one_folder(small, capsys, name):
 def test_a_recipe_of_stocks_alone_cannot_run(in_tmp, capsys):
     assert main(["run", "ten_trillion"]) == 2
     assert "stock" in capsys.readouterr().err
+
+
+def test_a_changed_recipe_is_refused_with_the_ways_to_go_on(small: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", str(small)]) == 0
+    assert main(["run", str(small), "seed=7"]) == 2
+    err = capsys.readouterr().err
+    assert "5 → 7  (the run's → yours)" in err
+    for way in ("`recipe run runs/small`", "`recipe amend runs/small", "another --name"):
+        assert way in err
+    assert main(["run", "runs/small"]) == 0

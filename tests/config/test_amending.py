@@ -263,7 +263,7 @@ REFUSED = [
     ([f"{QUOTAS}.code_all=80%"], "english", f"{QUOTAS}.english", "61.6%, of which 65%", "at most 61.6%", "ask for 3.4% less"),
     ([f"{QUOTAS}.code_all=16.6%"], "maths", f"{QUOTAS}.maths", "1.5%, of which 1.6%", "at most 1.5%", "0.1% less"),
     ([f"{QUOTAS}.english=20%"], "english", f"{QUOTAS}.english", "english changed", "not asked for itself", "another pool"),
-    ([f"{QUOTAS}.code_all=20%"], "code", f"{QUOTAS}.code", "code_all changed", "not asked for itself", "another pool"),
+    ([f"{QUOTAS}.code_all=20%"], "code", f"{QUOTAS}.code", "code_all changed, with --from code, which is in it", "not asked for itself", "a pool outside of code_all: english,"),
     ([f"{QUOTAS}.code_all=15%"], "english", QUOTAS, "the shares in force", "a changed share", "leave --from out"),
     ([f"{QUOTAS}.code_all=rest"], "english", QUOTAS, "a rest", "one place", "leave --from out"),
     (["stages.base.weights={english: 1, maths: 0}"], "english", "stages.base.weights.english", "english changed", "not asked for itself", "another pool"),
@@ -410,6 +410,7 @@ def test_G06_mappings_merge_and_lists_are_replaced():
         ("stages.bsae.tokens=5", "stages.bsae", "did you mean 'base'?"),
         ("stages.base.slicing.strde=5", "stages.base.slicing.strde", "did you mean 'stride'?"),
         ("trainer.lr=5", "trainer.lr", "+trainer.lr=5 adds a new one"),
+        ("pools.x.stock=5", "pools.x", "name one of these; +pools.x.stock=5 adds a new one"),
     ],
 )
 def test_G07_a_misspelt_key_names_the_nearest_one(override, where, fix):
