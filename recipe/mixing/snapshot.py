@@ -68,7 +68,7 @@ class PoolState:
     documents: int = 0
     """Documents begun, over all epochs."""
     distinct: int = 0
-    """Documents begun in the first epoch: distinct ones."""
+    """Documents begun in the first epoch; what is distinct after skips, growth and the like, audits tell."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Tokens not served, by reason."""
     held: tuple[Cursor, ...] = ()
