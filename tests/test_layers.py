@@ -29,7 +29,7 @@ MAY_IMPORT = {
 }
 """The command line stands on top and may import every room."""
 
-FORMATS_OF_RUN = {"recipe.run.canonical", "recipe.run.manifest"}
+FORMATS_OF_RUN = {"recipe.run.canonical", "recipe.run.manifest", "recipe.run.shapes"}
 """What the audit shares with the room that writes runs: how bytes are read, not what they should be."""
 
 HEAVY = (

@@ -105,8 +105,10 @@ def _step(text: Text) -> int:
     """Steps consumed at the end of a ledger."""
     for entry in reversed(text.entries):
         row = text.row(entry)
-        ends = row.get("steps") if entry.kind == "chunk" else None
-        step = ends[1] if ends else row.get("to_step", row.get("snapshot", {}).get("step"))
+        ends, snapshot = row.get("steps"), row.get("snapshot")
+        of_state = snapshot.get("step") if isinstance(snapshot, dict) else None
+        is_chunk = entry.kind == "chunk" and isinstance(ends, list) and len(ends) > 1
+        step = ends[1] if is_chunk else row.get("to_step", of_state)
         if type(step) is int:
             return step
     return 0

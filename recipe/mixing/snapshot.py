@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 SNAPSHOT_FORMAT = 1
@@ -134,16 +134,28 @@ class Snapshot:
         """The inverse of :meth:`to_plain`.
 
         Raises:
-            ValueError: another format, or a field that is missing or unknown.
+            ValueError: another format, a field that is missing or unknown, or no whole number where one
+                must be.
         """
         values = dict(plain)
         if values.pop("format", None) != SNAPSHOT_FORMAT:
             raise ValueError(f"snapshot format {plain.get('format')!r}, expected {SNAPSHOT_FORMAT}")
         try:
             pools = tuple(_pool_from_plain(pool) for pool in values.pop("pools"))
-            return cls(pools=pools, left=tuple(values.pop("left")), **values)
-        except (TypeError, KeyError) as error:
+            left, ended = tuple(values.pop("left")), values.pop("ended")
+            _check_whole({**values, **{f"left.{k}": index for k, index in enumerate(left)}})
+            if type(ended) is not bool:
+                raise ValueError(f"not a snapshot: ended is {ended!r:.40}")
+            return cls(pools=pools, left=left, ended=ended, **values)
+        except (TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"not a snapshot: {error}") from error
+
+
+def _check_whole(values: Mapping[str, Any], *, signed: tuple[str, ...] = ()) -> None:
+    """Raise ValueError unless all are whole numbers of 64 bits, from -1 on, or signed and of any size."""
+    for name, value in values.items():
+        if type(value) is not int or (name not in signed and not -1 <= value < 1 << 63):
+            raise ValueError(f"not a snapshot: {name} is {value!r:.40}")
 
 
 def _pool_to_plain(pool: PoolState) -> dict[str, Any]:
@@ -161,7 +173,9 @@ def _pool_from_plain(plain: Mapping[str, Any]) -> PoolState:
     values = dict(plain)
     cursor = _cursor_from_plain({key: values.pop(key) for key in CURSOR_KEYS if key in values})
     held = tuple(_cursor_from_plain(each) for each in values.pop("held", ()))
-    return PoolState(cursor=cursor, held=held, dropped=dict(values.pop("dropped", {})), **values)
+    dropped = dict(values.pop("dropped", {}))
+    _check_whole({**values, **dropped}, signed=("debt", "owed"))
+    return PoolState(cursor=cursor, held=held, dropped=dropped, **values)
 
 
 CURSOR_KEYS = ("cursor", "stop", "withdrawn", "prefix", "cuts")
@@ -192,15 +206,12 @@ def _cursor_from_plain(plain: Mapping[str, Any]) -> Cursor:
     values = dict(plain)
     epoch, block, stage, sequence = values.pop("cursor")
     units = values.pop("prefix", None)
-    return Cursor(
-        epoch=epoch,
-        block=block,
-        stage=stage,
-        sequence=sequence,
-        cuts=tuple(Cut(*cut) for cut in values.pop("cuts", ())),
-        prefix=None if units is None else (units[0], units[1]),
-        **values,
-    )
+    cuts = tuple(Cut(*cut) for cut in values.pop("cuts", ()))
+    place = {"epoch": epoch, "block": block, "stage": stage, "sequence": sequence, **values}
+    for cut in cuts:
+        _check_whole({name: value for name, value in asdict(cut).items() if value is not None})
+    _check_whole({**place, **({} if units is None else {"units": units[0], "of extents": units[1]})})
+    return Cursor(cuts=cuts, prefix=None if units is None else (units[0], units[1]), **place)
 
 
 def start_of(num_pools: int) -> Snapshot:

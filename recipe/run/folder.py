@@ -14,6 +14,7 @@ from recipe.config.naming import PLAIN_NAME, is_plain_name
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.manifest import unseal
+from recipe.run.shapes import IDENTITY, VERSION, lacking
 
 FORMAT = 1
 FOLDERS = ("recipes", "manifests", "snapshots", "lease")
@@ -136,6 +137,22 @@ class RecipeVersion:
         return plain if settled == declared else {**plain, "declared": declared}
 
 
+def read_identity(folder: RunFolder) -> Plain:
+    """What run.yaml says.
+
+    Raises:
+        RecipeError: missing or damaged.
+    """
+    path = folder.identity
+    try:
+        plain = unseal(path, path.read_bytes())
+    except OSError as error:
+        raise _lost(path, error.strerror, "the run's identity") from error
+    if (key := lacking(plain, IDENTITY)) is not None:
+        raise _lost(path, f"{key}: {plain.get(key)!s:.60}", "an identity as this version writes it")
+    return plain
+
+
 def read_version(folder: RunFolder, version: int, expected_hash: str | None = None) -> RecipeVersion:
     """A stored recipe version.
 
@@ -156,6 +173,8 @@ def read_version(folder: RunFolder, version: int, expected_hash: str | None = No
         raise _lost(path, f"hash {plain['hash']}", f"hash {expected_hash}, as the ledger says")
     if plain.get("format") != FORMAT:
         raise _lost(path, f"format {plain.get('format')}", f"format {FORMAT}")
+    if (key := lacking(plain, VERSION)) is not None:
+        raise _lost(path, f"{key}: {plain.get(key)!s:.60}", "a recipe version as this version writes it")
     recipe = recipe_from_plain(plain["recipe"], source=str(path))
     declared = plain.get("declared")
     return RecipeVersion(

@@ -249,7 +249,9 @@ def snapshot_of(row: Row) -> Snapshot:
     """The snapshot that a row holds."""
     try:
         plain: Plain = row.data["snapshot"]
-        return Snapshot.from_plain(plain)
+        snapshot = Snapshot.from_plain(plain)
+        check_sums(snapshot)
+        return snapshot
     except (LookupError, TypeError, ValueError) as error:
         raise RecipeError.single(
             "the ledger is damaged",
@@ -258,3 +260,10 @@ def snapshot_of(row: Row) -> Snapshot:
             expected="a snapshot",
             fix="`recipe audit` names every fault; take the ledger from a copy",
         ) from error
+
+
+def check_sums(snapshot: Snapshot) -> None:
+    """Raise ValueError unless what is owed to all pools is what all pools gave."""
+    owed, spent = (sum(getattr(pool, kind) for pool in snapshot.pools) for kind in ("owed", "spent"))
+    if owed != spent:
+        raise ValueError(f"what does not add up: {owed} tokens owed in all, {spent} spent")

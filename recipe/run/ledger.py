@@ -35,6 +35,7 @@ from typing import BinaryIO
 
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain, canonical, digest, hash_of
+from recipe.run.shapes import fault_of
 
 FORMAT = 1
 TURN_KINDS = ("created", "data", "amend", "skip", "withdraw")
@@ -284,13 +285,16 @@ def parse_line(path: Path, offset: int, line: bytes) -> Plain:
         row = json.loads(line)
         mark = f'"hash":"{row["hash"]}",'.encode()
         # Over the bytes as they are: what is left without the hash is the text it was made from.
-        whole = line.count(mark) == 1 and digest(line.replace(mark, b"")) == row["hash"] and _is_row(row)
+        whole = line.count(mark) == 1 and digest(line.replace(mark, b"")) == row["hash"]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise damaged(
             path, offset, line[:80].decode(errors="replace"), "a row whose hash is that of its text"
         )
+    if (key := fault_of(row)) is not None:
+        given = f"{row.get('kind')!s:.20} row {row.get('row')!s:.20}: {key} {row.get(key)!s:.60}"
+        raise damaged(path, offset, given, f"a {key} as this version writes it")
     return dict(row)
 
 
@@ -312,13 +316,6 @@ def damaged(path: Path, offset: int, given: str, expected: str) -> RecipeError:
 
 def _row(path: Path, offset: int, line: bytes) -> Row:
     return Row(offset, parse_line(path, offset, line.removesuffix(b"\n")))
-
-
-def _is_row(data: Plain) -> bool:
-    """Whether what every reader goes by is there, in whole numbers."""
-    row = Row(0, data)
-    numbers = [data["row"], row.end_step, *([data["to_step"]] if row.kind == "rewind" else [])]
-    return all(type(number) is int and number >= 0 for number in numbers)
 
 
 def _check_before(path: Path, row: Row, line: tuple[int, bytes] | None) -> None:

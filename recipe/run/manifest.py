@@ -15,6 +15,7 @@ import yaml
 
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain, digest, plain_value
+from recipe.run.shapes import MANIFEST, lacking
 
 FORMAT = 2
 _HASH_LINE = "hash: "
@@ -101,6 +102,8 @@ def read_manifest(path: Path, expected_hash: str | None = None) -> Plain:
         raise _unreadable(path, error.strerror) from error
     if manifest.get("format") != FORMAT:
         raise _unreadable(path, f"format {manifest.get('format')}")
+    if (key := lacking(manifest, MANIFEST)) is not None:
+        raise _unreadable(path, f"{key}: {manifest.get(key)!s:.60}")
     if expected_hash is not None and manifest["hash"] != expected_hash:
         raise RecipeError.single(
             f"{path}: not the manifest of the ledger",

@@ -8,7 +8,8 @@ and serves in its place.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from recipe.mixing.opening import open_pools
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.run.canonical import Plain, digest
+from recipe.run.head import check_sums
 from recipe.run.holdings import Holding, Holdings, changed, known_paths, refuse_changed
 from recipe.run.manifest import read_manifest
 from recipe.run.stream import RunStream
@@ -76,32 +78,72 @@ class State:
             raise _unreadable(f"format {words[0].decode(errors='replace')}")
         if words[1] != digest(packed).encode():
             raise _unreadable("bytes that differ from what was written")
-        plain = json.loads(zstandard.ZstdDecompressor().decompress(packed, max_output_size=_LARGEST))
-        return cls(
-            run=plain["run"],
-            version=plain["version"],
-            recipe=recipe_from_plain(plain["recipe"], source="the state"),
-            holdings={
-                name: Holding(path=path, fingerprint=mark) for name, (path, mark) in plain["pools"].items()
-            },
-            turn=TurnAt.from_plain(plain["turn"]),
-            snapshot=Snapshot.from_plain(plain["snapshot"]),
-            withdrawn=withdrawals_of(plain),
-        )
+        with _told("the state"):
+            plain = json.loads(zstandard.ZstdDecompressor().decompress(packed, max_output_size=_LARGEST))
+            return cls(
+                run=plain["run"],
+                version=plain["version"],
+                recipe=recipe_from_plain(plain["recipe"], source="the state"),
+                holdings={
+                    name: Holding(path=path, fingerprint=mark)
+                    for name, (path, mark) in plain["pools"].items()
+                },
+                turn=TurnAt.from_plain(plain["turn"]),
+                snapshot=Snapshot.from_plain(plain["snapshot"]),
+                withdrawn=withdrawals_of(plain),
+            ).checked()
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, object], source: str) -> State:
-        """The place that a manifest states."""
+        """The place that a manifest states.
+
+        Raises:
+            RecipeError: it states none.
+        """
         plain: Plain = dict(manifest)
-        return cls(
-            run=plain["run"],
-            version=plain["recipe"]["version"],
-            recipe=recipe_from_plain(plain["recipe"]["resolved"], source=source),
-            holdings={name: Holding.from_plain(pool) for name, pool in plain["pools"].items()},
-            turn=TurnAt.from_plain(plain["turn"]),
-            snapshot=Snapshot.from_plain(plain["snapshot"]),
-            withdrawn=withdrawals_of(plain),
-        )
+        with _told(source):
+            return cls(
+                run=plain["run"],
+                version=plain["recipe"]["version"],
+                recipe=recipe_from_plain(plain["recipe"]["resolved"], source=source),
+                holdings={name: Holding.from_plain(pool) for name, pool in plain["pools"].items()},
+                turn=TurnAt.from_plain(plain["turn"]),
+                snapshot=Snapshot.from_plain(plain["snapshot"]),
+                withdrawn=withdrawals_of(plain),
+            ).checked()
+
+    def checked(self) -> State:
+        """Itself, once its parts go together.
+
+        Raises:
+            ValueError: they are not of one run.
+        """
+        names, places = list(self.recipe.pools), self.snapshot.pools
+        if set(self.holdings) != set(names) or len(places) != len(names):
+            raise ValueError(
+                f"{len(places)} pools in the snapshot, {len(self.holdings)} held, {len(names)} named"
+            )
+        check_sums(self.snapshot)
+        num_stages = len(self.recipe.stages)
+        stages = [pool.cursor.stage for pool in places] + [self.snapshot.stage]
+        if max(stages) >= num_stages:
+            raise ValueError(f"stage {max(stages)} of a recipe of {num_stages}")
+        return self
+
+
+@contextmanager
+def _told(source: str) -> Iterator[None]:
+    """Turn what no state can be made of into one RecipeError."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, zstandard.ZstdError) as error:
+        raise RecipeError.single(
+            f"{source}: no place in a run",
+            source,
+            given=str(error),
+            expected="recipe, pools and snapshot of one run, as this version writes them",
+            fix="take it from a copy, or open another step of the run; `recipe audit` names every fault",
+        ) from error
 
 
 def withdrawals_of(plain: Mapping[str, Any]) -> Withdrawals:

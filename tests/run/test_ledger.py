@@ -19,17 +19,18 @@ from recipe.run.ledger import (
     rows_backwards,
     surviving,
 )
+from tests.run.rows import body
 
 
 def ledger(path: Path, bodies: list[dict]) -> Path:
-    first = first_line({"kind": "created", "step": 0, "snapshot": "ü" * 70_000}, time="t")
+    first = first_line(body("created", run="ü" * 70_000), time="t")
     rows = chained(Row(0, parse_line(path, 0, first[:-1])), bodies, time="t")
     path.write_bytes(first + b"".join(canonical(row) + b"\n" for row in rows))
     return path
 
 
 def checkpoint(step: int) -> dict:
-    return {"kind": "checkpoint", "step": step, "text": "x" * 30_000}
+    return body("checkpoint", step=step, text="x" * 30_000)
 
 
 @pytest.fixture
@@ -100,11 +101,11 @@ def test_an_empty_ledger_is_reported(tmp_path: Path):
 
 
 def test_a_rewind_discards_what_ends_after_it(tmp_path: Path):
-    chunk = [{"kind": "chunk", "steps": [a, a + 10]} for a in range(0, 40, 10)]
+    chunk = [body("chunk", steps=[a, a + 10]) for a in range(0, 40, 10)]
     bodies = [
         *chunk,
-        {"kind": "rewind", "from_step": 40, "to_step": 25},
-        {"kind": "chunk", "steps": [20, 30]},
+        body("rewind", from_step=40, to_step=25),
+        body("chunk", steps=[20, 30]),
     ]
     path = ledger(tmp_path / "ledger.jsonl", bodies)
     kept = [row.data["steps"] for row in surviving(path, read_tail(path)) if row.kind == "chunk"]

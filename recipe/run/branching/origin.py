@@ -11,7 +11,7 @@ from recipe.errors import RecipeError
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain
 from recipe.run.checkpoint import check_nothing_lost
-from recipe.run.folder import RecipeVersion, RunFolder, read_version
+from recipe.run.folder import RecipeVersion, RunFolder, read_identity, read_version
 from recipe.run.head import ancestor, closing_of, read_head
 from recipe.run.ledger import (
     CLOSING_KINDS,
@@ -22,7 +22,7 @@ from recipe.run.ledger import (
     row_at,
     surviving,
 )
-from recipe.run.manifest import manifest_path, read_manifest, unseal
+from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.rows_of_kind import rows_of_kind
 from recipe.run.state import State
 
@@ -103,7 +103,7 @@ def find_origin(path: Path, manifest: int | None = None, step: int | None = None
     stage, planned_to = _planned(folder, row, state)
     return Origin(
         folder=folder,
-        identity=unseal(folder.identity, folder.identity.read_bytes()),
+        identity=read_identity(folder),
         row=row,
         manifest=told,
         data=file.read_bytes(),

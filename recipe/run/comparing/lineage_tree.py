@@ -18,10 +18,10 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.run.accounts import STAGE_COUNTS
 from recipe.run.canonical import Plain
 from recipe.run.comparing.history import History, Point, counted_chunks, read_history
-from recipe.run.folder import RunFolder, read_version
+from recipe.run.folder import RunFolder, read_identity, read_version
 from recipe.run.head import snapshot_of
 from recipe.run.ledger import row_at
-from recipe.run.manifest import read_manifest, unseal
+from recipe.run.manifest import read_manifest
 
 Totals = dict[str, dict[str, int]]
 """Pool, kind: tokens."""
@@ -100,7 +100,7 @@ def find_parent(history: History) -> History | None:
     for path in places:
         folder = RunFolder(path)
         if folder.identity.is_file() and folder.ledger.is_file():
-            found = unseal(folder.identity, folder.identity.read_bytes())
+            found = read_identity(folder)
             if found.get("id") == parent["id"]:
                 return read_history(path)
     return None

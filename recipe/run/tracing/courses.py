@@ -12,11 +12,11 @@ from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
-from recipe.run.folder import RunFolder
+from recipe.run.folder import RunFolder, read_identity
 from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
 from recipe.run.ledger import Row, row_at, rows_backwards
-from recipe.run.manifest import manifest_path, read_manifest, unseal
+from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.opening import find_place, handle
 from recipe.run.place import Place, subject_of
 from recipe.run.state import State
@@ -226,7 +226,7 @@ def _opened_parent(folder: RunFolder, parent: Plain) -> tuple[RunFolder, Place, 
 def _is_run(path: Path, identity: str) -> bool:
     folder = RunFolder(path)
     try:
-        return bool(unseal(folder.identity, folder.identity.read_bytes())["id"] == identity)
+        return bool(read_identity(folder)["id"] == identity)
     except (OSError, RecipeError, KeyError):
         return False
 
