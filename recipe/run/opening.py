@@ -101,26 +101,45 @@ def _place_of_step(folder: RunFolder, head: Head, step: int | None) -> Place:
         path = manifest_path(folder.path, int(row.data["manifest"]))
         manifest = read_manifest(path, row.data["manifest_hash"])
         place = State.from_manifest(manifest, str(path))
-        return Place(state=place, version_hash=manifest["recipe"]["hash"], from_state=False)
+        undone = None if row is head.parent else _turn_undone(folder, place)
+        return Place(
+            state=place, version_hash=manifest["recipe"]["hash"], from_state=False, undone=undone
+        )
     beginning = _start(folder)
     if step is not None and step != beginning.state.snapshot.step:
         raise _no_checkpoint(folder, step)
     return beginning
 
 
+def _turn_undone(folder: RunFolder, state: State) -> int | None:
+    """The turn at the very step of a state that going on from it discards; its row, if there is one.
+
+    Raises:
+        RecipeError: the state is of a course that the run left.
+    """
+    turn, after = find_turn(folder.ledger, state.turn)
+    step = state.snapshot.step
+    if turn is None or (after is not None and after.end_step < step):
+        raise _other_course(folder, state, after if turn is not None else None)
+    return after.number if after is not None and after.end_step == step else None
+
+
 def _start(folder: RunFolder) -> Place:
     """The run's beginning, from the first row and the recipe it names."""
     first = row_at(folder.ledger, 0)
     version = read_version(folder, int(first.data["recipe"]), first.data["recipe_hash"])
-    state = State(
-        run=first.data["run"],
-        version=version.version,
-        recipe=version.recipe,
-        holdings={name: Holding.from_plain(pool) for name, pool in first.data["pools"].items()},
-        turn=TurnAt.of(first),
-        snapshot=snapshot_of(first),
-        withdrawn=withdrawals_of(first.data),
-    )
+    try:
+        state = State(
+            run=first.data["run"],
+            version=version.version,
+            recipe=version.recipe,
+            holdings={name: Holding.from_plain(pool) for name, pool in first.data["pools"].items()},
+            turn=TurnAt.of(first),
+            snapshot=snapshot_of(first),
+            withdrawn=withdrawals_of(first.data),
+        ).checked()
+    except ValueError as error:
+        raise damaged(folder.ledger, 0, str(error), "a run's beginning") from error
     return Place(state=state, version_hash=version.hash, from_state=False)
 
 
@@ -136,12 +155,7 @@ def _place_of_state(folder: RunFolder, state: State, step: int | None) -> Place:
     version: RecipeVersion = read_version(folder, state.version)
     if fingerprint(version.recipe) != fingerprint(state.recipe):
         raise other_recipe(folder, version.recipe, state.recipe)
-    turn, after = find_turn(folder.ledger, state.turn)
-    step = state.snapshot.step
-    if turn is None or (after is not None and after.end_step < step):
-        raise _other_course(folder, state, after if turn is not None else None)
-    undone = after.number if after is not None and after.end_step == step else None
-    state = replace(state, turn=TurnAt.of(turn))  # it may be on record only since the state was taken
+    undone = _turn_undone(folder, state)
     return Place(state=state, version_hash=version.hash, from_state=True, undone=undone)
 
 
