@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 from recipe.config import Recipe, Rule
+from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Cursor
 from recipe.pools import Pool
 from recipe.sequences.blocks import Block, BlockPlace, CutBlock, num_blocks, plan_block
@@ -80,9 +81,22 @@ def block_at(
     withdrawn: Withdrawn = NOTHING,
     blocks: BlockCache | None = None,
 ) -> Block:
-    """The block that a cursor has open, as it was arranged; planned unless it is among ``blocks``."""
-    how = arrangement(recipe, pool, cursor)
-    if blocks is None:
-        return plan_block(pool, *how, (withdrawn, cursor.withdrawn))
-    key = (pool.name, pool.fingerprint, how, cursor.withdrawn)
-    return blocks.get(key, lambda: plan_block(pool, *how, (withdrawn, cursor.withdrawn)))
+    """The block that a cursor has open, as it was arranged; planned unless it is among ``blocks``.
+
+    Raises:
+        RecipeError: the recipe and the pool have no such place: the snapshot is not theirs.
+    """
+    try:
+        how = arrangement(recipe, pool, cursor)
+        if blocks is None:
+            return plan_block(pool, *how, (withdrawn, cursor.withdrawn))
+        key = (pool.name, pool.fingerprint, how, cursor.withdrawn)
+        return blocks.get(key, lambda: plan_block(pool, *how, (withdrawn, cursor.withdrawn)))
+    except IndexError as error:
+        raise RecipeError.single(
+            f"pool {pool.name}: no place in its reading",
+            "snapshot",
+            given=f"{cursor!s:.200}",
+            expected="a place that its blocks have",
+            fix="open another step; `recipe audit` names every fault of the run's record",
+        ) from error
