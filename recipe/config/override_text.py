@@ -6,7 +6,7 @@ Hydra turns ``695e0514`` into infinity and ``1_000`` into 1000; here both stay t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
 from typing import Any, Literal
@@ -28,8 +28,8 @@ from hydra.errors import HydraException
 from hydra.grammar.gen.OverrideLexer import OverrideLexer
 from hydra.grammar.gen.OverrideParser import OverrideParser
 
-from recipe.config.problems import Place, problem
-from recipe.config.strict_yaml import DEEPEST, parse_yaml
+from recipe.config.problems import Fault, Place, faults, problem, shown
+from recipe.config.strict_yaml import DEEPEST, ONCE, parse_yaml
 from recipe.errors import RecipeError
 
 Kind = Literal["set", "add", "force", "delete"]
@@ -71,8 +71,28 @@ class _WrittenInt(int):
         return self.text
 
 
+class _Repeating(dict[str, Any]):
+    """A mapping in which a key was given twice."""
+
+    twice: list[tuple[str, Any, Any]]
+    """Key, and both of its values."""
+
+
 class _StrictVisitor(HydraOverrideVisitor):
-    """Hydra's visitor, but numbers remember their text and keys stay text."""
+    """Hydra's visitor, but numbers remember their text, keys stay text, and a key given twice is not lost."""
+
+    def visitDictContainer(self, ctx: Any) -> dict[str, Any]:  # noqa: N802
+        found, twice = dict[str, Any](), list[tuple[str, Any, Any]]()
+        for index in range(1, ctx.getChildCount() - 1, 2):
+            key, value = self.visitDictKeyValuePair(ctx.getChild(index))
+            if key in found:
+                twice.append((key, found[key], value))
+            found.setdefault(key, value)
+        if not twice:
+            return found
+        repeating = _Repeating(found)
+        repeating.twice = twice
+        return repeating
 
     def _createPrimitive(self, ctx: Any) -> Any:  # noqa: N802
         value = super()._createPrimitive(ctx)
@@ -141,16 +161,47 @@ def _value_of(text: str, value_text: str) -> Any:
         expected = f"at most {DEEPEST} levels of lists and mappings"
         raise problem("", given=text, expected=expected, fix="nest less")
     try:
-        return _parse_value(value_text)
+        value = _parse_value(value_text)
     except (HydraException, ValueError) as error:
         if not value_text.isascii():
             try:
                 return parse_yaml(value_text, text)
-            except RecipeError:
-                pass
+            except RecipeError as refusal:
+                if found := [
+                    _twice(each.where, each.given) for each in refusal.problems if each.expected == ONCE
+                ]:
+                    raise faults(found) from None
         message = str(error).splitlines()[0] if str(error) else "cannot be read"
         fix = f"{message}; quote a value that holds special characters: key='value'"
         raise problem("", given=text, expected="a value in Hydra's override grammar", fix=fix) from None
+    if found := list(_repeated(value, ())):
+        raise faults(found)
+    return value
+
+
+def _repeated(value: Any, place: Place) -> Iterator[Fault]:
+    """Keys that are given twice, as in a file (`parse_yaml`)."""
+    if isinstance(value, _Repeating):
+        for key, one, other in value.twice:
+            yield _twice(".".join((*place, key)), f"{_in_short(one)} and {_in_short(other)}")
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _repeated(below, (*place, key))
+    elif isinstance(value, list | ChoiceSweep):
+        below_it = value if isinstance(value, list) else value.list
+        for index, below in enumerate(below_it):
+            yield from _repeated(below, (*place, str(index)) if below_it is value else place)
+
+
+def _twice(key: str, given: object) -> Fault:
+    return Fault((), f"{key}: {given}", ONCE, "remove one of them")
+
+
+def _in_short(value: Any) -> str:
+    plain = _plain(value)
+    if isinstance(plain, dict | list):
+        return "a mapping" if isinstance(plain, dict) else "a list"
+    return "null" if plain is None else shown(str(plain).lower() if isinstance(plain, bool) else str(plain))
 
 
 def _plain(value: Any) -> Any:

@@ -26,6 +26,9 @@ LARGEST = 50_000
 LONGEST_NUMBER = 4300
 """Digits that Python reads; amounts are far below."""
 
+ONCE = "each key once"
+"""What is expected where a key is given twice."""
+
 
 class RefusedError(yaml.MarkedYAMLError):
     """YAML of which no value is made; the message is what to do instead."""
@@ -181,7 +184,7 @@ def _repeated_keys(node: Node, place: Place) -> Iterator[Fault]:
             fix = (
                 f"remove line {lines[0]} or line {lines[1]}" if lines[0] != lines[1] else "remove one of them"
             )
-            yield Fault((*place, name), given, "each key once", fix)
+            yield Fault((*place, name), given, ONCE, fix)
         first.setdefault(name, (key, value))
         yield from _repeated_keys(value, (*place, name))
 

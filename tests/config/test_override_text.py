@@ -116,6 +116,40 @@ def test_a_sweep_without_an_end_is_refused(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("q={p: 40%, p: 55%, q: 45%}", ["p: 40% and 55%"]),
+        ("stages.s={tokens: 1000, tokens: 2000}", ["tokens: 1000 and 2000"]),
+        ("++q={ p : 1e3,p: true}", ["p: 1e3 and true"]),
+        ("k={a: {b: 1, c: {d: [1], d: {}}}}", ["a.c.d: a list and a mapping"]),
+        ("k={a: 1, a: 2, a: 3, b: {c: 1, c: null}}", ["a: 1 and 2", "a: 1 and 3", "b.c: 1 and null"]),
+        ("k=[1, {a: 1, a: 'x'}, [{b: 1, b: 2}]]", ["1.a: 1 and x", "2.0.b: 1 and 2"]),
+        ("k={a: {b: 1, b: 2}, a: 3}", ["a: a mapping and 3", "a.b: 1 and 2"]),
+        ("k={null: 1, null: 2}", ["null: 1 and 2"]),
+        ("k={中文: 14%, '中文': 15%, p: 1}", ["中文: 14% (line 1) and 15% (line 1)"]),
+        ("k={p: 中, 'p': 1}", ["p: 中 (line 1) and 1 (line 1)"]),
+    ],
+)
+def test_G05_a_key_given_twice_is_refused_as_in_a_file(text, given):
+    with pytest.raises(PydanticCustomError) as caught:
+        read_override(text)
+    found = caught.value.context["faults"]
+    assert [fault.given for fault in found] == given
+    assert {fault.expected for fault in found} == {"each key once"}
+
+
+@pytest.mark.parametrize("text", ["k={a: 1, b: {a: 1}}", "k=[{a: 1}, {a: 2}]", "k={1: 1, 01: 2}"])
+def test_a_key_may_stand_in_several_mappings(text):
+    assert read_override(text).kind == "set"
+
+
+@pytest.mark.parametrize("text", ["q={p: 1, p: 2},{p: 3}", "q={p: 1},{p: 3, p: 2}", "q={p: 3, p: 2}"])
+def test_G05_a_key_given_twice_in_a_sweep(text):
+    with pytest.raises(RecipeError, match="each key once"):
+        expand_sweep([text])
+
+
+@pytest.mark.parametrize(
     ("overrides", "given"),
     [
         (["seed=1,1"], "seed=1 more than once"),
