@@ -101,18 +101,16 @@ def _place_of_step(folder: RunFolder, head: Head, step: int | None) -> Place:
         path = manifest_path(folder.path, int(row.data["manifest"]))
         manifest = read_manifest(path, row.data["manifest_hash"])
         place = State.from_manifest(manifest, str(path))
-        undone = None if row is head.parent else _turn_undone(folder, place)
-        return Place(
-            state=place, version_hash=manifest["recipe"]["hash"], from_state=False, undone=undone
-        )
+        undone = None if row is head.parent else _turns_of(folder, place)[1]
+        return Place(state=place, version_hash=manifest["recipe"]["hash"], from_state=False, undone=undone)
     beginning = _start(folder)
     if step is not None and step != beginning.state.snapshot.step:
         raise _no_checkpoint(folder, step)
     return beginning
 
 
-def _turn_undone(folder: RunFolder, state: State) -> int | None:
-    """The turn at the very step of a state that going on from it discards; its row, if there is one.
+def _turns_of(folder: RunFolder, state: State) -> tuple[TurnAt, int | None]:
+    """The turn of a state, and the row of the turn at its very step that going on from it discards, if any.
 
     Raises:
         RecipeError: the state is of a course that the run left.
@@ -121,7 +119,7 @@ def _turn_undone(folder: RunFolder, state: State) -> int | None:
     step = state.snapshot.step
     if turn is None or (after is not None and after.end_step < step):
         raise _other_course(folder, state, after if turn is not None else None)
-    return after.number if after is not None and after.end_step == step else None
+    return TurnAt.of(turn), after.number if after is not None and after.end_step == step else None
 
 
 def _start(folder: RunFolder) -> Place:
@@ -155,7 +153,8 @@ def _place_of_state(folder: RunFolder, state: State, step: int | None) -> Place:
     version: RecipeVersion = read_version(folder, state.version)
     if fingerprint(version.recipe) != fingerprint(state.recipe):
         raise other_recipe(folder, version.recipe, state.recipe)
-    undone = _turn_undone(folder, state)
+    turn, undone = _turns_of(folder, state)
+    state = replace(state, turn=turn)  # it may be on record only since the state was taken
     return Place(state=state, version_hash=version.hash, from_state=True, undone=undone)
 
 
