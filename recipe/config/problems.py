@@ -139,13 +139,23 @@ class Vocabulary:
             return Fault(
                 where, given, expected, f"not available in this version: {self._later[pattern][key]}"
             )
-        if get_close_matches(key, keys, n=1, cutoff=0.6):
-            return Fault(where, given, expected, nearest(key, keys))
+        here = {**self._below(tuple(above)), **dict(zip(keys, keys, strict=True))}
+        if close := get_close_matches(key, here, n=1, cutoff=0.6):
+            return Fault(where, given, expected, f"did you mean {here[close[0]]!r}?")
         elsewhere = {other: place for place, others in self._keys.items() for other in others}
         if close := get_close_matches(key, elsewhere, n=1, cutoff=0.6):
             full = ".".join((*elsewhere[close[0]], close[0])).replace("*", "NAME")
             return Fault(where, given, expected, f"did you mean '{full}'? it is no key of this place")
         return Fault(where, given, expected, "remove it, or use one of these keys")
+
+    def _below(self, place: Place) -> dict[str, str]:
+        """Keys of the fixed mappings in the one at a place, with their dotted keys from there."""
+        found = dict[str, str]()
+        for pattern, keys in self._keys.items():
+            inner = pattern[len(place) :]
+            if inner and "*" not in inner and _matching([pattern[: len(place)]], place) is not None:
+                found.update({key: ".".join((*inner, key)) for key in keys})
+        return found
 
     def later_value(self, where: Place, given: object) -> str | None:
         """What to do instead of a value that a later version will know; None for any other."""

@@ -7,10 +7,11 @@ record and stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from recipe.config import Recipe
+from recipe.config.partial import Model
 from recipe.errors import Problem
 from recipe.maths.deadlines import Race, carry
 from recipe.mixing.curriculum import Curriculum, StageLayout
@@ -212,4 +213,13 @@ def _served(curriculum: Curriculum, stop: int) -> list[tuple[int, ...]]:
 
 
 def _shown(value: object) -> str:
+    """A value as a recipe writes it, what is not set left out."""
+    if isinstance(value, Model):
+        value = value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_nested(below)}" for key, below in value.items()) or "nothing"
     return "nothing" if value is None else str(value)
+
+
+def _nested(value: object) -> str:
+    return f"{{{_shown(value)}}}" if isinstance(value, Mapping) else _shown(value)
