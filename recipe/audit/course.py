@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from recipe.audit import chunks, created, sayings, turns
 from recipe.audit.account import Plain, Stretch, by_name, chunk_row, cumulative, difference, warnings
 from recipe.audit.chain import Entry
@@ -16,6 +18,8 @@ from recipe.audit.quick import Quick
 from recipe.audit.segments import Stop
 from recipe.audit.state import Malformed, PoolState, State, sequence, signed, whole
 from recipe.audit.statement import must_state
+from recipe.audit.terms import Terms
+from recipe.audit.withdrawals import Known, lacking
 
 __all__ = ["COMMON", "Course"]
 FORMAT = 1
@@ -25,9 +29,14 @@ _FAULTS = (Malformed, ValueError, LookupError, ArithmeticError, TypeError, Attri
 class Course(Following):
     """Follows the rows; a chunk's row that a quick look finds right is not compared in full."""
 
+    _withdrawn: Known | None = None
+    """In force at the last checkpoint."""
+
     def follow(self) -> None:
         """Go through all rows."""
         quick, line, entries = Quick(), 0, self.text.entries
+        for first in entries[:1]:  # for rows behind a damaged first one
+            self.lineage.begin(Mark(first, 0, 0, 0, Terms(self.first)), self.first.start())
         while line < len(entries):
             taken = quick.take(self, line) if entries[line].kind == "chunk" else 0
             if not taken:
@@ -147,11 +156,25 @@ class Course(Following):
                 state = self._at_its_step(entry, row, self.intent.state(row.get("snapshot")))
                 self._stand(entry, row, state)
                 self._compare_warnings(entry, state)
+                self._take_down(entry)
                 self.manifests[named[0]] = must_state(self, entry, row, (state, told))
         finally:
             step = state.step if state is not None else lineage.marks[-1].step
             lineage.add(Checkpoint(entry, step, self.terms, *named, depth, skip, told), state)
             self.warned = []
+
+    def _take_down(self, entry: Entry) -> None:
+        """What was withdrawn once is served nowhere again, wherever the run goes on."""
+        known = self.terms.withdrawn
+        if known is self._withdrawn:
+            return
+        self._withdrawn = known
+        for name, number in lacking(self.taken, known).items():
+            expected = "every document that was withdrawn before, until the pool was replaced"
+            self.say(entry, "withdrawn", f"withdrawals.{name}", expected, f"{number} not withdrawn any more")
+        for name, held in known.items():
+            before = self.taken.get(name, held.documents)
+            self.taken[name] = np.union1d(before, held.documents)
 
     def _late(self, entry: Entry, row: Plain) -> None:
         """A checkpoint that was committed after later ones: as it would have been then; none follows it."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recipe.audit.account import Plain
 from recipe.audit.chain import Entry, Text
 from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.intent import Intent
 from recipe.audit.lineage import Lineage, Mark
 from recipe.audit.segments import Segment, Stop
-from recipe.audit.state import Malformed, State
+from recipe.audit.state import Malformed, State, sequence, whole
 from recipe.audit.terms import Terms
 from recipe.audit.withdrawals import TakenDown
 from recipe.config.model import PoolConfig
@@ -49,6 +52,8 @@ class Following:
         """Withdrawals that rows name, discarded or not."""
         self.lists_read: list[tuple[Terms, TakenDown]] = []
         """The documents that withdrawals name, and the terms before each."""
+        self.taken: dict[str, NDArray[np.int64]] = {}
+        """By pool: documents that were withdrawn under any checkpoint, discarded or not."""
         self.files: set[str] = set()
         """Further files that rows name, by their path in the run's folder."""
         self.prior: Plain | None = None
@@ -113,10 +118,15 @@ class Following:
 
     def turn(self, entry: Entry, state: State | None, terms: Terms) -> None:
         """The course turns: steps go on from a state, under these terms; None: it is not known."""
-        before = self.lineage.marks[-1]
+        before, was_lost = self.lineage.marks[-1], self.lineage.is_lost
+        stage, planned_to = before.stage, before.planned_to
+        if was_lost and state is not None:
+            grid = sequence(self.text.row(entry).get("grid"), "grid")
+            stage, planned_to = state.stage, whole(grid[-1] if grid else None, "grid")
+            self.lineage.is_whole = False
         left = () if state is None else state.left
         step = before.step if state is None else state.step
-        self.lineage.close(Mark(entry, step, before.stage, before.planned_to, terms, left=left), state)
+        self.lineage.close(Mark(entry, step, stage, planned_to, terms, left=left), state)
         if state is None:
             self.lineage.lose()
 

@@ -41,6 +41,7 @@ def data(course: Following, entry: Entry, row: Plain) -> None:
     _compare(course, entry, row, base, {"accepted": True, "pools": pools})
     course.accepted[entry.line] = {"step": state.step, "pools": pools}
     withdrawn = {name: held for name, held in terms.withdrawn.items() if name not in changes}
+    course.taken = {name: numbers for name, numbers in course.taken.items() if name not in changes}
     course.turn(entry, state, replace(terms, holdings=holdings, withdrawn=withdrawn))
 
 
@@ -57,7 +58,8 @@ def amend(course: Following, entry: Entry, row: Plain) -> None:
         course.say(entry, "recipe", "recipe", number, named.version)
     _wished(course, entry, row)
     if intent is None:
-        course.turn(entry, None, replace(terms, is_known=False))
+        stated = {name: held for name, held in _stated(row).items() if isinstance(held, dict)}
+        course.turn(entry, None, replace(terms, is_known=False, holdings={**terms.holdings, **stated}))
         return
     state, new, grown = intent.state(row.get("snapshot")), *_brought(row, terms, intent)
     base, goes_on = _amended(course, entry, at, (intent, state, grown))
@@ -78,6 +80,11 @@ def amend(course: Following, entry: Entry, row: Plain) -> None:
         _grow(course, entry, row, by_name(terms.names, at))
 
 
+def _stated(row: Plain) -> Mapping[str, Any]:
+    """Pools as a row states them."""
+    return mapping(row.get("pools"), "pools")
+
+
 def _brought(row: Plain, terms: Terms, intent: Intent) -> tuple[dict[str, Plain], dict[str, Any]]:
     """What an amendment says of pools that are new, or have grown; and the fingerprints these had."""
     grown = mapping(row.get("grown", {}), "grown")
@@ -87,8 +94,8 @@ def _brought(row: Plain, terms: Terms, intent: Intent) -> tuple[dict[str, Plain]
         opens = mapping(how, f"grown.{name}").get("opens")
         if opens not in _OPENS:
             raise Malformed(f"grown.{name}.opens", f"one of {', '.join(_OPENS)}", opens)
-    stated = mapping(row.get("pools"), "pools")
-    new = [name for name in intent.names if name not in terms.names or name in grown]
+    stated = _stated(row)
+    new = [name for name in intent.names if name not in terms.holdings or name in grown]
     marks = {name: terms.holdings.get(name, {}).get("fingerprint") for name in grown}
     return {name: holding(stated, name) for name in new}, marks
 
@@ -188,13 +195,18 @@ def _compare(course: Following, entry: Entry, row: Plain, base: State | None, ow
     """What every turn's row says, and what is its own; ``base`` is the state that the steps go on from."""
     mark, lineage = course.lineage.marks[-1], course.lineage
     step = row.get("step") if base is None else base.step
+    before = {"stage": row.get("stage"), "grid": row.get("grid")}
+    if not lineage.is_lost:
+        before = {
+            "stage": mark.terms.intent.layouts[mark.stage].name,
+            "grid": [mark.planned_to, mark.planned_to],
+        }
     expected = {
         "kind": entry.kind,
         "step": step,
         "recipe": course.intent.version,
         "recipe_hash": course.intent.hash,
-        "stage": mark.terms.intent.layouts[mark.stage].name,
-        "grid": [mark.planned_to, mark.planned_to],
+        **before,
         "turn": lineage.turn.pointer,
         "snapshot": row.get("snapshot") if base is None else base.to_plain(),
         **own,

@@ -87,6 +87,14 @@ def and_then(known: Known, number: int, documents: Mapping[str, NDArray[np.int64
     return after
 
 
+def lacking(taken: Mapping[str, NDArray[np.int64]], known: Known) -> dict[str, int]:
+    """By pool, how many of some documents are not withdrawn."""
+    found = {
+        name: np.setdiff1d(numbers, known.get(name, NOTHING).documents) for name, numbers in taken.items()
+    }
+    return {name: len(numbers) for name, numbers in found.items() if len(numbers)}
+
+
 def to_plain(known: Known, number: int) -> dict[str, Any] | None:
     """All that is withdrawn, as manifests hold it; None where nothing ever was.
 
