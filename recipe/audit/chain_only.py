@@ -29,6 +29,8 @@ class Named:
     path: Path
     hash: str
     said_by: str
+    late: bool = False
+    """Of a checkpoint that was committed after later ones."""
 
 
 def check_chain(folder: Path) -> tuple[Text, list[Finding], Coverage]:
@@ -38,7 +40,8 @@ def check_chain(folder: Path) -> tuple[Text, list[Finding], Coverage]:
     for file in named:
         findings += _compared(folder, file)
     manifests = [file for file in named if file.check == "manifest"]
-    findings += [*_numbering(folder, manifests), *_strangers(folder, manifests), *_copy(folder, manifests)]
+    findings += [*_numbering(folder, manifests), *_strangers(folder, manifests)]
+    findings += _copy(folder, [file for file in manifests if not file.late])
     return text, findings, Coverage(rows=len(text.entries), chain_only=True, named=len(named))
 
 
@@ -61,7 +64,8 @@ def _manifest(folder: Path, text: Text, entry: Entry) -> Iterator[Named]:
         found = (row.get("manifest"), str(row.get("manifest_hash")))
     if type(found[0]) is int and found[0] >= 0:
         path = manifest_path(folder, found[0])
-        yield Named("manifest", path, found[1], f"{entry.where}: manifest_hash")
+        late = b'"late":true' in line
+        yield Named("manifest", path, found[1], f"{entry.where}: manifest_hash", late)
 
 
 def _others(folder: Path, row: dict[str, Any], entry: Entry) -> Iterator[Named]:

@@ -176,6 +176,20 @@ def _search(path: Path, tail: Tail, limit: int | None, turn: tuple[bool, int | N
     return Head(tail, reached, closing, parent, numbered)
 
 
+def furthest_checkpoint(path: Path, head: Head) -> Row | None:
+    """The checkpoint that a run goes on from: the last of the lineage, or a late one that is further on.
+
+    That is so where the run turned, without a checkpoint since, before the late one was committed.
+    """
+    furthest = head.parent
+    for row in rows_backwards(path, head.tail.end):
+        if not is_aside(row):
+            break
+        if row.kind == "checkpoint" and (furthest is None or row.end_step > furthest.end_step):
+            furthest = row
+    return furthest
+
+
 def find_checkpoint(path: Path, head: Head, step: int) -> Row | None:
     """The checkpoint row at a step: of the lineage (``head`` as seen from there), else the last discarded."""
     if head.parent is not None and head.parent.end_step == step:

@@ -15,7 +15,7 @@ from recipe.pools import Pool, open_pool
 from recipe.run.checkpoint import Standing, Turning, Writer, check_nothing_lost, read_from_beginning
 from recipe.run.checkpoint_steps import checkpoint_steps, steps_shown
 from recipe.run.folder import RecipeVersion, RunFolder, read_version
-from recipe.run.head import Head, find_checkpoint, read_head, snapshot_of
+from recipe.run.head import Head, find_checkpoint, furthest_checkpoint, read_head, snapshot_of
 from recipe.run.holdings import (
     Holding,
     changed,
@@ -96,7 +96,10 @@ def find_place(
 
 
 def _place_of_step(folder: RunFolder, head: Head, step: int | None) -> Place:
-    row = head.parent if step is None else find_checkpoint(folder.ledger, head, step)
+    if step is None:
+        row = furthest_checkpoint(folder.ledger, head)
+    else:
+        row = find_checkpoint(folder.ledger, head, step)
     if row is not None:
         path = manifest_path(folder.path, int(row.data["manifest"]))
         manifest = read_manifest(path, row.data["manifest_hash"])
@@ -106,7 +109,8 @@ def _place_of_step(folder: RunFolder, head: Head, step: int | None) -> Place:
     beginning = _start(folder)
     if step is not None and step != beginning.state.snapshot.step:
         raise _no_checkpoint(folder, step)
-    return beginning
+    # a turn there that no checkpoint came after, as a crash leaves it
+    return replace(beginning, undone=_turns_of(folder, beginning.state)[1])
 
 
 def _turns_of(folder: RunFolder, state: State) -> tuple[TurnAt, int | None]:
@@ -225,12 +229,15 @@ def handle(
     head = read_head(folder.ledger)
     unfinished = head.reached.kind in TURN_KINDS[1:] and not place.from_state
     opened = place.state.snapshot
+    undone = place.undone
+    if unfinished and head.parent is None and head.reached.end_step == opened.step:
+        undone = head.reached.number  # no manifest says where the record before it ends
     standing = Standing(
         opened=opened,
         known=place.known or head.tail.last,
-        rewinds=opened.step < head.reached.end_step or unfinished or place.undone is not None,
+        rewinds=opened.step < head.reached.end_step or unfinished or undone is not None,
         after_turn=place.from_state and 0 < subject.turn.step == opened.step,
-        undone=place.undone,
+        undone=undone,
         turning=turning,
     )
     return Run(folder, stream, Writer(folder, subject, stream), standing)

@@ -165,6 +165,8 @@ class Run:
     def _commit(self, writer: Writer, at: Snapshot, statement: Statement) -> int:
         self._check_open()
         with self._lock:
+            if writer is not self._writer and self._subject.turn.step == at.step:
+                writer, at = self._writer, self._stream.snapshot(at.step)  # the run turned at this very step
             if writer is not self._writer or at.step < self.step:
                 return writer.write_late(at, statement)
             for standing in writer.write(self._standing, at.step, statement):

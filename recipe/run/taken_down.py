@@ -17,7 +17,7 @@ from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.run.canonical import digest
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import Row, row_at
+from recipe.run.ledger import Row, read_tail, row_at
 from recipe.run.rows_of_kind import rows_of_kind
 from recipe.run.tracing.documents import find_ids
 
@@ -97,7 +97,7 @@ def _ids(folder: RunFolder, pool: str) -> list[int | str]:
 
 def _confirmed(folder: RunFolder) -> Iterator[Row]:
     """Withdrawals that were put on record whole: a checkpoint row follows in the same append."""
-    end = folder.ledger.stat().st_size
+    end = read_tail(folder.ledger).end
     for row in rows_of_kind(folder.ledger, "withdraw"):
         after = row
         with folder.ledger.open("rb") as file:

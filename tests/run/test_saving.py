@@ -102,6 +102,47 @@ def test_a_run_that_turned_before_the_step_takes_no_late_commit(tmp_path: Path, 
     assert checkpoints(tmp_path / "run") == [(4, False), (12, False), (6, True), (15, False)]
 
 
+def test_a_commit_at_the_step_of_a_turn_is_one_of_the_run_as_it_turned(tmp_path: Path, build: Build):
+    """The weights have seen the steps before it, which are the same; what follows is the amended run."""
+    with recipe.start_run(build(), tmp_path / "run") as run:
+        begun = run.begin_checkpoint(6)
+        run.amend(["stages.one.quotas.rest=60%"], from_pool="a", reason="live", step=6)
+        later = served(run.stream(), 6)
+        run.checkpoint(9)
+        begun.commit("w6")
+    for where in ({"step": 6}, {}):
+        with recipe.open_run(tmp_path / "run", **where) as run:  # type: ignore[arg-type]
+            assert served(run.stream(), 6) == later
+    with recipe.open_run(tmp_path / "run", 6) as run:
+        run.checkpoint(8)
+    assert recipe.audit_run(tmp_path / "run").ok
+
+
+def test_a_run_that_turned_goes_on_at_the_late_checkpoint_that_is_its_last(tmp_path: Path, build: Build):
+    with recipe.start_run(build(), tmp_path / "run") as run:
+        run.checkpoint(2)
+        whole = served(run.stream(), 0)
+        begun = run.begin_checkpoint(5)
+        run.amend(["stages.one.quotas.rest=60%"], from_pool="a", reason="live", step=7)
+        begun.commit("w5")
+    with recipe.open_run(tmp_path / "run") as run:
+        assert run.step == 5, "nothing after the amendment is on record"
+        assert served(run.stream(), 0) == whole
+        run.checkpoint(8)
+    assert recipe.audit_run(tmp_path / "run").ok
+    assert recipe.audit_run(tmp_path / "run", chain_only=True).ok
+
+
+def test_the_chain_of_late_commits_is_whole(tmp_path: Path, build: Build):
+    with recipe.start_run(build(), tmp_path / "run") as run:
+        first, second, third = (run.begin_checkpoint(step) for step in (4, 8, 9))
+        second.commit("w8")
+        first.commit("w4")
+        assert recipe.audit_run(tmp_path / "run", chain_only=True).findings == ()
+        third.commit("w9")
+    assert recipe.audit_run(tmp_path / "run", chain_only=True).findings == ()
+
+
 def test_a_commit_counts_once(tmp_path: Path, build: Build):
     with recipe.start_run(build(), tmp_path / "run") as run:
         begun = run.begin_checkpoint(4)

@@ -138,7 +138,7 @@ def test_a_changed_recipe_never_resumes_silently(build: Build, tmp_path: Path):
     recipe.start_run(build(), tmp_path / "run").close()
     with pytest.raises(RecipeError) as caught:
         recipe.resume_or_start(build(seed=2), tmp_path / "run")
-    assert [(p.where, p.given) for p in caught.value.problems] == [("seed", "1 → 2")]
+    assert [(p.where, p.given) for p in caught.value.problems] == [("seed", "1 → 2  (the run's → yours)")]
 
 
 def test_invariant_7_moving_pools_is_no_change(build: Build, tmp_path: Path, pools_root: Path):
