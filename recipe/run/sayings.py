@@ -16,7 +16,17 @@ from recipe.run import lease, writes
 from recipe.run.canonical import Plain, canonical
 from recipe.run.checkpoint import check_nothing_lost
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import SAYING_KINDS, Row, Tail, chained, now, read_tail, row_at, surviving
+from recipe.run.ledger import (
+    SAYING_KINDS,
+    Row,
+    Tail,
+    chained,
+    check_chain,
+    now,
+    read_tail,
+    row_at,
+    surviving,
+)
 
 _SHOWN = 8
 _DECISION = b'"kind":"decision"'
@@ -34,6 +44,7 @@ def say(folder: RunFolder, compose: Callable[[Tail], Plain]) -> Row:
         RecipeError: somebody else is writing, the record is damaged, or the system refuses; nothing was
             written then.
     """
+    check_chain(folder.ledger)
     with lease.held(folder.lease) as held, writes.locked(folder.ledger) as append:
         check_nothing_lost(folder)
         tail = read_tail(folder.ledger)

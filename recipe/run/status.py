@@ -9,6 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from recipe.errors import RecipeError
 from recipe.mixing.ending import ending
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.accounts import Accounts
@@ -221,5 +222,8 @@ def _unfinished(folder: RunFolder, last: Row, end: int) -> str | None:
 
 
 def _writer(folder: RunFolder) -> str | None:
-    owner = newest_owner(folder.lease)
+    try:
+        owner = newest_owner(folder.lease)
+    except RecipeError as error:  # who writes is told how to mend it
+        return f"somebody whose lease cannot be read ({error.problems[0].where})"
     return f"process {owner.pid} on {owner.host}" if owner else None

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import recipe
-from recipe.config import recipe_from_plain
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
 from recipe.run.canonical import canonical
@@ -94,11 +93,11 @@ def writing(world: World, name: str = "run") -> dict[str, Verb]:
     }
 
 
-def _served(path: Path) -> None:
+def _served(path: Path) -> list[bytes]:
+    """Batches of every course that the run took."""
     with recipe.open_run(path) as run:
-        for step in (0, 3, 8, 11, 13):
-            if step >= run.stream().floor or step >= 12:
-                run.stream().batch(step)
+        first = 12 if "parent" in next(read_rows(path / "ledger.jsonl")).data else 0
+        return [run.stream().batch(step)["input_ids"].tobytes() for step in range(first, run.num_steps)]
 
 
 def rewritten(path: Path, change: Callable[[int, dict[str, Any]], dict[str, Any]]) -> None:
@@ -123,6 +122,3 @@ def resealed(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
     data = sealed(change(plain))
     path.write_bytes(data)
     return data.rpartition(b"hash: ")[2].decode().strip()
-
-
-__all__ = ["reading", "recipe_from_plain", "resealed", "rewritten", "rich_run", "writing"]
