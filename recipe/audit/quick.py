@@ -141,10 +141,12 @@ class Quick:
 
     def _at(self, course: Following) -> _Lane | None:
         """The lane that the last closing row lies in, if the next row does too."""
-        mark, lane = course.lineage.marks[-1], self._lane
+        mark, lane, begun = course.lineage.marks[-1], self._lane, course.lineage.begins
+        if not begun:  # a rewind may have gone back behind the stage's beginning
+            return None
         if lane is None or lane.line != mark.entry.line or lane.terms is not course.terms:
-            state, begun = course.lineage.at, course.lineage.begins
-            if state is None or not begun or mark.terms is not course.terms:
+            state = course.lineage.at
+            if state is None or mark.terms is not course.terms:
                 return None
             if begun[-1].stage != course.intent.layouts[state.stage].name:
                 return None

@@ -339,3 +339,17 @@ def test_another_handle_is_told_that_the_run_turned(path: Path):
         amend_run(path, ["stages.one.quotas.rest=60%"], from_pool="a", approval=WHY)
         with pytest.raises(RecipeError, match="this handle is behind"):
             run.checkpoint(9)
+
+
+def test_a_run_begun_anew_behind_an_amendment_is_followed_by_the_audit(tmp_path: Path, build: Build):
+    """The chunk that the amendment split is closed whole the second time."""
+    one = stage(tokens=1152, context=32, chunk=446, quotas={"a": "60%", "b": "40%", "c": "0%"})
+    with recipe.start_run(build(stages={"one": one}, groups={}), tmp_path / "run") as run:
+        run.checkpoint(4)
+        run.checkpoint(10)
+    with recipe.open_run(tmp_path / "run", 4) as run:
+        run.amend(["stages.one.quotas.a=40%"], from_pool="b", reason="x")
+    with recipe.open_run(tmp_path / "run", 0) as run:
+        run.checkpoint(4)
+        run.checkpoint(5)
+    assert recipe.audit_run(tmp_path / "run").findings == ()
