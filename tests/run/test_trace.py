@@ -198,6 +198,62 @@ def test_invariant_11_steps_of_a_branch_before_it_left_its_parent(path: Path):
     assert {(one.run, one.step < 12) for one in readings} == {("run", True), ("B", False)}
 
 
+def change(path: Path, deed: str) -> None:
+    """Change the course of a run at its last checkpoint."""
+    with recipe.open_run(path) as run:
+        step = run.step
+    upward = [f"stages.two.quotas.a={step + 40}%"]
+    if deed == "amend":
+        amend_run(path, upward, from_pool="b", approval=WHY)
+    elif deed == "live amend":
+        with recipe.open_run(path) as run:
+            run.amend(upward, from_pool="b", reason="r")
+    elif deed == "skip":
+        skip_run(path, (step, step + 2), reason="r", returned=True)
+    elif deed == "withdraw":
+        withdraw_run(path, list(range(2 * step, 90, 3)), pool="a", ticket=Ticket(reason="r"))
+
+
+@pytest.mark.parametrize("changes", [(), ("stages.two.quotas.a=20%",)])
+@pytest.mark.parametrize("deed", ["nothing", "amend", "live amend", "skip", "withdraw"])
+def test_invariant_11_a_branch_that_left_where_the_course_of_its_parent_changed(
+    path: Path, deed: str, changes: tuple[str, ...]
+):
+    """Its own steps are its own from the first one on, on record or not; so are those of a branch of it."""
+    from_pool = "b" if changes else None
+    change(path, deed)
+    (branch,) = branch_run(path, Wish(name="B", overrides=changes, from_pool=from_pool))
+    assert_steps_of(branch, {"run": held(path, 0, 20), "B": held(branch, 20, 25)})
+    with recipe.open_run(branch) as run:
+        run.checkpoint(20)
+    (same,) = branch_run(branch, Wish(name="same"))  # where B itself begins
+    assert_steps_of(same, {"run": held(path, 0, 20), "same": held(same, 20, 25)})
+    with recipe.open_run(branch) as run:
+        run.checkpoint(22)
+    change(branch, deed)
+    mine = held(branch, 20, 22)
+    assert_steps_of(branch, {"run": held(path, 0, 20), "B": mine + held(branch, 22, 25)})
+    (second,) = branch_run(branch, Wish(name="C", overrides=("stages.two.quotas.a=40%",), from_pool="c"))
+    assert_steps_of(second, {"run": held(path, 0, 20), "B": mine, "C": held(second, 22, 25)})
+
+
+def assert_steps_of(path: Path, expected: dict[str, list[Held]]) -> None:
+    """All readings up to the end, by the run that they are said to be of; some rows are told as they are."""
+    trace = recipe.trace_documents(path, Wanted(ids=tuple(range(90))), until="end")
+    assert not trace.gaps
+    readings = [reading for one in trace.documents for reading in one.readings]
+    found = {name: sorted(Held.of(one) for one in readings if one.run == name) for name in expected}
+    assert found == {name: sorted(everything) for name, everything in expected.items()}
+    assert {one.run for one in readings} == set(expected)
+    last = list(expected.values())[-1]
+    for step, row in sorted({(one.step, one.row) for one in last})[::6]:
+        pieces = [
+            Held(step, row, one.columns[0], one.pool, one.document, one.start, one.stop, one.fresh)
+            for one in recipe.trace_row(path, step, row)
+        ]
+        assert pieces == [one for one in last if (one.step, one.row) == (step, row)]
+
+
 def test_a_pool_that_a_branch_renamed_is_traced_under_its_new_name(path: Path):
     (branch,) = branch_run(f"{path}@step:9", Wish(name="B", renamed=(("b", "books"),)))
     with recipe.open_run(branch) as run:

@@ -95,8 +95,13 @@ class Lineage:
         except BaseException:
             self.close()
             raise
-        parts.sort(key=lambda part: part.first_step)
-        self.courses = tuple(part for part in parts if isinstance(part, Course))
+        parts.reverse()
+        self.courses = tuple(
+            part
+            for part in parts
+            # A parent that was left where its course changed served no step of its last course.
+            if isinstance(part, Course) and (part is parts[-1] or part.first_step < part.stop_step)
+        )
         """In the order of their steps; the last one goes on after the last checkpoint."""
         self.gaps = tuple(part for part in parts if isinstance(part, Gap))
 
