@@ -29,8 +29,9 @@ def _rewriting(checked: Coverage) -> str:
 
 def _words() -> str:
     return (
-        "The trainer's own words (URI, digest, metrics, GPU-hours), the reasons and names of those who "
-        "approved, and the times are as they were written: nothing computes them again."
+        "The trainer's own words (URI, digest, metrics, GPU-hours), reasons, names of those who approved, "
+        "decisions, what a policy remembers, the recipe as it was typed (beside the resolved one), versions "
+        "of software, places of pools, and times are as they were written: nothing computes them again."
     )
 
 
