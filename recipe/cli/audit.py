@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import replace
 from pathlib import Path
 
 from recipe.audit import Audit, audit_run
 from recipe.audit.coverage import Coverage
-from recipe.cli.options import add_json
+from recipe.cli.options import add_json, is_whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.errors import Problem, RecipeError
 from recipe.report.audits import audit_tables, finding_lines, limit_lines
 from recipe.report.figures import amount
 from recipe.run.served import compare_served
+
+_PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,12})?%")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +42,10 @@ def _add_depth(parser: argparse.ArgumentParser) -> None:
         "--chain-only", action="store_true", help="hashes, order and numbers alone: seconds for any run"
     )
     parser.add_argument(
-        "--since", metavar="STEP|@N", help="compute only rows behind a step, or behind manifest N"
+        "--since",
+        type=_since,
+        metavar="STEP|@N",
+        help="compute only rows behind a step, or behind manifest N",
     )
     parser.add_argument("--stage", metavar="NAME", help="compute only rows of one stage")
     parser.add_argument("--workers", type=_count, metavar="N", help="default: one a core")
@@ -141,6 +147,9 @@ def _check_options(args: argparse.Namespace) -> None:
     if args.chain_only and given:
         expected = "nothing that is about rows computed again, or about pools"
         problems.append(Problem("--chain-only", f"with {', '.join(given)}", expected, fix))
+    if args.metadata_only and args.full:
+        expected = "one of them: --full reads every byte of the pools; --sample 100% computes every row"
+        problems.append(Problem("--metadata-only", "with --full", expected, fix))
     if args.metadata_only and args.served:
         expected = "one of them: batches cannot be assembled without tokens"
         problems.append(Problem("--metadata-only", "with --served", expected, fix))
@@ -178,16 +187,26 @@ def _is_open(how: str) -> bool:
 
 def _sample(text: str) -> float | int:
     """``20`` rows, or ``5%`` of them."""
-    try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else int(text)
-    except ValueError:
-        value = 0
+    value: float | int = 0
+    if is_whole(text):
+        value = int(text)
+    elif _PERCENT.fullmatch(text):
+        value = float(text[:-1]) / 100
     if value <= 0 or (text.endswith("%") and value > 1):
         raise argparse.ArgumentTypeError(f"expected a number of rows, or a share such as 5%, given {text!r}")
     return value
 
 
+def _since(text: str) -> str:
+    """A step, or a manifest: its number, or the path of its file."""
+    if not text.isascii() and not text.endswith(".yaml"):
+        raise argparse.ArgumentTypeError(
+            f"expected a step such as 96, or a manifest such as @3, given {text!r}"
+        )
+    return text
+
+
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    if not is_whole(text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, given {text!r}")
     return int(text)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_json
+from recipe.cli.options import add_json, whole
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.errors import Problem, RecipeError
 from recipe.report.comparison import comparison_tables, warning_lines
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs", type=Path, nargs="+", metavar="RUN", help="folders of runs; the first is the base"
     )
     parser.add_argument(
-        "--step", type=int, metavar="N", help="default: the last step at which all have a checkpoint"
+        "--step", type=whole, metavar="N", help="default: the last step at which all have a checkpoint"
     )
     parser.add_argument(
         "--no-worse-than",

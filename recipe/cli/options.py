@@ -84,17 +84,38 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
 
 
+_WHOLE = re.compile(r"[0-9]{1,18}")
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number from 0 on, in plain digits.
+
+    >>> [is_whole(text) for text in ("96", "-1", "1_0", "\u0663", "")]
+    [True, False, False, False, False]
+    """
+    return _WHOLE.fullmatch(text) is not None
+
+
+def whole(text: str) -> int:
+    """An option's whole number from 0 on."""
+    if not is_whole(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, given {text!r}")
+    return int(text)
+
+
 def _step(text: str) -> int:
-    if not text.isascii() or not text.isdecimal():
+    if not is_whole(text):
         hint = f"; a manifest is named beside the run: RUN@{text[1:]}" if text.startswith("@") else ""
         raise argparse.ArgumentTypeError(f"expected a step such as 96, given {text!r}{hint}")
     return int(text)
 
 
 def recordable(text: str) -> str:
-    """An option's text that ledger and manifest can hold on one line."""
+    """An option's text that ledger and manifest can hold on one line, and that says something."""
     from recipe.run.statement import text_on_record  # only verbs that write need it
 
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"expected a text, given {text!r}")
     try:
         return text_on_record("it", text)
     except ValueError as error:

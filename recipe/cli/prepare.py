@@ -9,7 +9,7 @@ from typing import Any
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from recipe.cli.options import add_json
+from recipe.cli.options import add_json, is_whole
 from recipe.cli.output import print_json, print_tables, progress, say
 from recipe.pools.pool import Pool
 from recipe.text.preparation import PrepareOptions, Progress
@@ -189,7 +189,7 @@ def _table(pool: Pool) -> Table:
 
 def _whole(text: str) -> int:
     """A seed."""
-    if not text.isdecimal() or int(text) >= 2**63:
+    if not is_whole(text) or int(text) >= 2**63:
         raise argparse.ArgumentTypeError(f"expected a whole number in 0..2**63-1, given {text!r}")
     return int(text)
 
@@ -197,6 +197,6 @@ def _whole(text: str) -> int:
 def _positive(text: str) -> int:
     """A whole number from 1 on; ``1_000`` is one."""
     digits = text.replace("_", "")
-    if not digits.isdecimal() or int(digits) < 1:
+    if not is_whole(digits) or int(digits) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, given {text!r}")
     return int(digits)

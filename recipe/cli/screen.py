@@ -10,10 +10,11 @@ from shlex import quote
 from rich.text import Text
 
 from recipe.cli.found import refuse_missing
-from recipe.cli.options import add_json, add_recipe_words, add_yes, split_words
+from recipe.cli.options import add_json, add_recipe_words, add_yes, split_words, whole
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.config import load_recipe
 from recipe.errors import RecipeError
+from recipe.maths.mixtures import LEAST_CONCENTRATION, MOST_CONCENTRATION
 from recipe.maths.shares import parse_percent, parse_weight
 from recipe.report.branches import branch_lines
 from recipe.report.screens import ranking_table, screen_tables
@@ -75,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lower", action="store_const", const="lower", dest="way", help="--metric is better when lower"
     )
     way.add_argument("--higher", action="store_const", const="higher", dest="way", help="... when higher")
-    ranked.add_argument("--step", type=int, help="of all runs (default: the last one that they share)")
+    ranked.add_argument("--step", type=whole, help="of all runs (default: the last one that they share)")
     ranked.add_argument("--top", type=int, default=3, metavar="K", help="how many to confirm (default 3)")
     ranked.add_argument("--target", metavar="RUN[@MANIFEST]", help="the checkpoint of the target model")
     ranked.add_argument("--name-root", type=Path, metavar="DIR", help="where the branches go")
@@ -218,8 +219,9 @@ def _how(args: argparse.Namespace) -> How:
         concentration = parse_weight(args.concentration)
     except ValueError:
         concentration = Fraction(0)
-    if concentration <= 0:
-        raise _wanted("--concentration", "a number above 0", "write --concentration 10")
+    if not LEAST_CONCENTRATION <= concentration <= MOST_CONCENTRATION:
+        expected = f"a number in {float(LEAST_CONCENTRATION)}..{MOST_CONCENTRATION}"
+        raise _wanted("--concentration", expected, "write --concentration 10")
     if not 0 <= args.seed < 1 << 63:
         raise _wanted("--seed", "0..2**63-1", "write --seed 7")
     return Draws(number=args.dirichlet, concentration=concentration, seed=args.seed, centre=args.centre)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_dry_run, add_json, add_place, add_record_words, add_yes
+from recipe.cli.options import add_dry_run, add_json, add_place, add_record_words, add_yes, is_whole
 from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.report.amendments import discard_lines, skip_lines, skip_tables
 from recipe.run.changing.naming import place_named
@@ -68,6 +68,6 @@ def execute(args: argparse.Namespace) -> int:
 
 def _steps(text: str) -> tuple[int, int]:
     first, dots, stop = text.partition("..")
-    if not dots or not first.isdecimal() or not stop.isdecimal() or int(first) >= int(stop):
+    if not dots or not is_whole(first) or not is_whole(stop) or int(first) >= int(stop):
         raise argparse.ArgumentTypeError(f"expected steps such as 1200..1300, given {text!r}")
     return int(first), int(stop)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from recipe.cli.options import add_json
+from recipe.cli.options import add_json, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.errors import RecipeError
 from recipe.report.traces import row_tables, trace_tables
@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="a line for every reading, also of a document that has many"
     )
     rows = parser.add_argument_group("from a row to documents")
-    rows.add_argument("--step", type=_whole, metavar="N", help="a step of the run")
-    rows.add_argument("--row", type=_whole, metavar="R", help="a row of its global batch")
+    rows.add_argument("--step", type=whole, metavar="N", help="a step of the run")
+    rows.add_argument("--row", type=whole, metavar="R", help="a row of its global batch")
     rows.add_argument(
         "--sources",
         type=Path,
@@ -156,10 +156,4 @@ def _text(place: str) -> str:
 
 
 def _until(text: str) -> Until:
-    return "end" if text == "end" else _whole(text)
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, given {text!r}")
-    return int(text)
+    return "end" if text == "end" else whole(text)

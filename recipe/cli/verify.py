@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from recipe.audit.verify import Acceptance, Check
-from recipe.cli.options import add_json
+from recipe.cli.options import add_json, is_whole
 from recipe.cli.output import print_json, progress, say
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance import Sample, verify_package, verify_program, verify_run
@@ -138,12 +138,12 @@ def _verdict(checks: tuple[Check, ...]) -> str:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    if not is_whole(text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number of documents from 1 on, given {text!r}")
     return int(text)
 
 
 def _seed(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 1 << 63:
+    if not is_whole(text) or int(text) >= 1 << 63:
         raise argparse.ArgumentTypeError(f"expected a whole number of 0..2**63-1, given {text!r}")
     return int(text)

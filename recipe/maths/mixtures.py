@@ -18,6 +18,11 @@ from recipe.maths.rounding import largest_remainder
 MIXTURE_GRAIN = 10**6
 """Drawn shares are whole parts of this: they can be written as percents with four decimals."""
 
+LEAST_CONCENTRATION = Fraction(1, 10_000)
+"""Draws of less are corners all the same."""
+MOST_CONCENTRATION = 10**9
+"""Draws of more are the centre all the same."""
+
 _DIGITS = Context(prec=50)
 _WORD = 1 << 64
 
@@ -60,7 +65,7 @@ def dirichlet(centre: Sequence[Fraction], concentration: Fraction, seed: int, in
 
     Args:
         centre: shares that sum to one.
-        concentration: above 0.
+        concentration: in ``LEAST_CONCENTRATION..MOST_CONCENTRATION``.
         seed: of all draws; in ``0..2**63-1``.
         index: which draw, from 0: draw 7 is the same however many are drawn.
 
@@ -75,8 +80,10 @@ def dirichlet(centre: Sequence[Fraction], concentration: Fraction, seed: int, in
     >>> dirichlet([Fraction(1, 2), Fraction(1, 2)], Fraction(10), seed=1, index=0)
     [494907, 505093]
     """
-    if sum(centre, Fraction(0)) != 1 or min(centre) < 0 or concentration <= 0:
-        raise ValueError(f"a centre of {[*map(str, centre)]} with concentration {concentration}")
+    if sum(centre, Fraction(0)) != 1 or min(centre) < 0:
+        raise ValueError(f"a centre of {[*map(str, centre)]}")
+    if not LEAST_CONCENTRATION <= concentration <= MOST_CONCENTRATION:
+        raise ValueError(f"a concentration outside {float(LEAST_CONCENTRATION)}..{MOST_CONCENTRATION}")
     if not 0 <= seed < 1 << 63 or index < 0:
         raise ValueError(f"seed {seed}, draw {index}")
     gammas = [

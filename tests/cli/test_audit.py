@@ -176,3 +176,8 @@ def test_options_that_do_not_fit_are_2_and_one_message(run, capsys, words, told)
 def test_seal_of_no_run_is_2(in_tmp, capsys):
     assert main(["seal", "runs/none"]) == 2
     assert "runs/none" in capsys.readouterr().err
+
+
+def test_metadata_alone_and_every_byte_are_one_message(run, capsys):
+    assert main(["audit", str(run), "--metadata-only", "--full"]) == 2
+    assert "--sample 100% computes every row" in capsys.readouterr().err

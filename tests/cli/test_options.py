@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from recipe.cli.main import main
 from recipe.cli.options import split_words
 from recipe.errors import RecipeError
 
@@ -36,3 +37,33 @@ def test_two_recipes_are_refused():
 def test_an_override_without_a_key_is_refused(word):
     with pytest.raises(RecipeError, match="key=value"):
         split_words(["my.yaml", word])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["amend", "r", "seed=1", "--reason", "x", "--at", "\u0663"],
+        ["amend", "r", "seed=1", "--reason", ""],
+        ["amend", "r", "seed=1", "--reason", " \t"],
+        ["withdraw", "r", "--document", "7", "--reason", "x", "--ticket", ""],
+        ["skip", "r", "--reason", "x", "--steps", "\u0661..\u0665"],
+        ["trace", "r", "--document", "7", "--until", "\u0663"],
+        ["trace", "r", "--row", "0", "--step", "\u0663"],
+        ["trace", "r", "--row", "0", "--step", "9" * 5000],
+        ["compare", "r", "s", "--step", "1_0"],
+        ["compare", "r", "s", "--step", "-1"],
+        ["screen", "rank", "r", "--metric", "a.loss", "--step", "\u0663"],
+        ["audit", "r", "--since", "\u0663"],
+        ["audit", "r", "--since", "@\u0663"],
+        *(
+            ["audit", "r", "--sample", text]
+            for text in ("nan%", "inf%", "inf", "1e999", "1e999%", "1_0", "\u0663")
+        ),
+        *(["audit", "r", "--sample", text] for text in ("0", "0%", "101%", "-5%", "9" * 5000)),
+    ],
+)
+def test_numbers_and_texts_that_are_none_are_refused_by_the_option(capsys, words):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert f"argument {words[-2]}" in capsys.readouterr().err

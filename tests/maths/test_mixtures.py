@@ -69,10 +69,12 @@ def test_a_draw_depends_on_seed_and_number_only():
         ([Fraction(1, 2)], Fraction(1), 1, 0),
         ([Fraction(3, 2), Fraction(-1, 2)], Fraction(1), 1, 0),
         (SHARES, Fraction(0), 1, 0),
+        (SHARES, Fraction("1e-300"), 1, 0),
+        (SHARES, Fraction("1e999"), 1, 0),
         (SHARES, Fraction(1), -1, 0),
         (SHARES, Fraction(1), 1, -1),
     ],
 )
 def test_impossible_draws_are_refused(centre, concentration, seed, index):
-    with pytest.raises(ValueError, match=r"a centre of|seed"):
+    with pytest.raises(ValueError, match=r"a centre of|a concentration outside|seed"):
         dirichlet(centre, concentration, seed, index)
