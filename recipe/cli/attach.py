@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,11 @@ from recipe.errors import Problem, RecipeError
 from recipe.run.branching.origin import split_place
 from recipe.run.comparing.attach import Attached, attach_and_tell
 from recipe.run.comparing.measured import is_sealed
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(
+    r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)", re.ASCII | re.IGNORECASE
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,20 +91,25 @@ def _from_words(given: list[list[str]]) -> dict[str, dict[str, Any]]:
             problems.append(Problem("--set", " ".join([name, *words]), "a set, then NAME=NUMBER", fix))
         for word in words:
             key, _, text = word.rpartition("=")
-            try:
-                sets.setdefault(name, {})[key or word] = _number(text)
-            except ValueError:
+            number = _number(text)
+            if number is None or not key.strip():
                 problems.append(Problem(f"--set {name}", word, "NAME=NUMBER", fix))
+            elif key in sets.setdefault(name, {}):
+                problems.append(
+                    Problem(f"--set {name}", f"{key} again", "each metric once", "keep one of them")
+                )
+            else:
+                sets[name][key] = number
     if problems:
         raise RecipeError("recipe attach", problems)
     return sets
 
 
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+def _number(text: str) -> int | float | None:
+    """The number that a text is, in plain digits; None where it is none."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    return int(text) if _WHOLE.fullmatch(text) else float(text)
 
 
 def _from_file(path: Path) -> dict[str, dict[str, Any]]:

@@ -76,6 +76,15 @@ def test_a_value_that_replaces_another_a_new_set_and_nan_are_said(run_path: Path
         (["--set", "code", "loss"], "NAME=NUMBER"),
         (["--set", "code", "loss=high"], "NAME=NUMBER"),
         (["--set", "loss=1", "b=2"], "a set, then NAME=NUMBER"),
+        *((["--set", "code", f"loss={text}"], "NAME=NUMBER") for text in ("1_0", "\u0661", " 1", "0x1", "")),
+        (["--set", "code", "=1"], "NAME=NUMBER"),
+        (["--set", "code", "5"], "NAME=NUMBER"),
+        (["--set", "code", "loss=1", "loss=2"], "loss again"),
+        (["--set", "code", "loss=1", "--set", "code", "loss=1"], "loss again"),
+        (["--set", "", "loss=1"], "it needs a name"),
+        (["--set", "final/", "loss=1"], "such as final/code"),
+        (["--set", "SFT/ ", "loss=1"], "such as sft/code"),
+        (["--metrics", "nameless.json"], "has no name"),
         (["--metrics", "list.json"], "JSON: {set: {name: number}}"),
         (["--metrics", "twice.json"], "'loss' twice in one object"),
         (["--metrics", "text.json"], "'high' is no number"),
@@ -85,6 +94,7 @@ def test_a_value_that_replaces_another_a_new_set_and_nan_are_said(run_path: Path
 def test_what_is_wrong_is_one_message_and_nothing_written(run_path: Path, capsys, words, told):
     Path("list.json").write_text("[1]")
     Path("twice.json").write_text('{"code": {"loss": 1, "loss": 2}}')
+    Path("nameless.json").write_text('{"code": {"": 1}}')
     Path("text.json").write_text('{"code": {"loss": "high"}}')
     before = (run_path / "ledger.jsonl").read_bytes()
     assert main(["attach", "runs/a", *words]) == 2

@@ -11,12 +11,15 @@ from pathlib import Path
 from recipe.errors import Problem, RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.comparing.history import History, read_history
-from recipe.run.comparing.measured import POOL, is_sealed, metrics_at
+from recipe.run.comparing.measured import POOL, SEALED, is_sealed, metrics_at
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import Row, Tail
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.sayings import counted_checkpoint, say
 from recipe.run.statement import Metrics, Statement
+
+_KINDS = (SEALED, "sft/")
+"""How names of sets begin that need a name behind it."""
 
 
 def attach_metrics(
@@ -40,13 +43,15 @@ def attach_metrics(
     Raises:
         RecipeError: no run, no such checkpoint, a pool that the run does not have, somebody else is
             writing, or the system refuses. Nothing was written then.
-        ValueError: metrics that are none, or both ``manifest`` and ``step``.
+        ValueError: metrics that are none, a set or a metric without a name, or both ``manifest`` and
+            ``step``.
     """
     if manifest is not None and step is not None:
         raise ValueError(f"manifest {manifest} and step {step}: give one of them")
     plain = Statement.of(uri=None, digest=None, gpu_hours=None, metrics=metrics).metrics
     if not plain or not all(plain.values()):
         raise ValueError(f"metrics is {metrics!r:.80}; metrics are {{set: {{name: number}}}}, at least one")
+    _check_names(plain)
     return _attached(RunFolder(Path(path)), plain, manifest, step)
 
 
@@ -118,6 +123,16 @@ def _attached(folder: RunFolder, plain: Plain, manifest: int | None, step: int |
         }
 
     return int(say(folder, compose).data["manifest"])
+
+
+def _check_names(metrics: Plain) -> None:
+    """Raise ValueError for sets and metrics without a name of their own."""
+    for name, values in metrics.items():
+        kind = next((kind for kind in _KINDS if name.strip().casefold() == kind), None)
+        if kind is not None or not name.strip():
+            raise ValueError(f"a set is called {name!r:.80}; it needs a name, such as {kind or ''}code")
+        if not all(key.strip() for key in values):
+            raise ValueError(f"a metric of set {name!r:.80} has no name; write it like loss")
 
 
 def _check_pools(folder: RunFolder, checkpoint: Row, metrics: Plain) -> None:
