@@ -249,6 +249,7 @@ class Course(Following):
         at_turn = furthest.entry.kind in TURNS
         if reached is not None and (back > reached.step or (back == reached.step and not at_turn)):
             self.say(entry, "lineage", "to_step", f"a step before {reached.step}", back)
+        undone = {mark.entry.number for mark in self.lineage.turns[1:] if mark.step == back}
         self.lineage.rewind(back, row.get("manifest"), row.get("turn"))
         self.warned = []
         expected: Plain = {
@@ -257,7 +258,7 @@ class Course(Following):
             "to_step": back,
             "manifest": self._manifest_there(back, row.get("manifest")),
             "discarded": row.get("discarded"),
-            **{key: row[key] for key in ("turn",) if key in row},
+            **({"turn": row["turn"]} if row.get("turn") in undone else {}),
         }
         if reached is not None:
             given = by_name(furthest.terms.names, reached)

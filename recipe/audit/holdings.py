@@ -87,8 +87,11 @@ def _paths(folder: Path, course: Course, root: Path | None) -> dict[str, Path]:
         latest = said if isinstance(said, dict) else {}
     paths = {}
     for name in declared:
-        for holding in (latest.get(name), course.held(name)):
-            if isinstance(holding, dict) and isinstance(holding.get("path"), str):
+        held = course.held(name)
+        for holding in (latest.get(name), held):
+            if not isinstance(holding, dict) or holding.get("fingerprint") != held.get("fingerprint"):
+                continue
+            if isinstance(holding.get("path"), str):
                 paths[name] = Path(holding["path"])
                 break
         else:
