@@ -8,8 +8,9 @@ from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_dry_run, add_json, add_place, add_record_words, add_yes
+from recipe.cli.options import add_allow_target, add_dry_run, add_json, add_place, add_record_words, add_yes
 from recipe.cli.output import confirm, no_write, print_json, print_tables, say
+from recipe.errors import RecipeError
 from recipe.report.amendments import amendment_lines, amendment_tables
 from recipe.run.changing.amend import Amendment, Approval, Goal, amend_run
 from recipe.run.changing.naming import place_named
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-rise",
         type=_rise,
-        default=Fraction(2),
+        default=argparse.SUPPRESS,
         metavar="TIMES",
         help="with totals: how many times its share in force a share may become (default 2, or any)",
     )
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="pools that have more parts now: read them from the pool's next epoch on, or begin it now",
     )
     parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_allow_target(parser)
     add_record_words(parser)
     add_dry_run(parser)
     add_yes(parser)
@@ -66,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Show what will change, ask, and put it on record."""
     path, at = place_named(args.run, args.at)
+    goal = _goal(args)
 
     def agreed(amendment: Amendment) -> bool:
         if not args.json:
@@ -82,8 +85,9 @@ def execute(args: argparse.Namespace) -> int:
         approval=Approval(reason=args.reason, approved_by=args.approved_by),
         at=at,
         from_pool=args.from_pool,
-        goal=None if args.total is None else Goal(of=args.total, max_rise=args.max_rise),
+        goal=goal,
         opens=args.grown,
+        allow_targets=args.allow_target,
         pools_root=args.pools_root,
         confirm=agreed,
     )
@@ -97,6 +101,21 @@ def execute(args: argparse.Namespace) -> int:
         quiet=args.json,
     )
     return 0
+
+
+def _goal(args: argparse.Namespace) -> Goal | None:
+    """What the quotas are to reach, where they are totals."""
+    if args.total is not None:
+        return Goal(of=args.total, max_rise=getattr(args, "max_rise", Fraction(2)))
+    if "max_rise" in args:
+        raise RecipeError.single(
+            "recipe amend",
+            "--max-rise",
+            given="without totals",
+            expected="--total or --total-run beside it",
+            fix="add one of them, or leave it out: shares that hold from now on rise as they say",
+        )
+    return None
 
 
 def _rise(text: str) -> Fraction | None:

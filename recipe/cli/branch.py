@@ -8,7 +8,7 @@ from shlex import quote
 
 from rich.text import Text
 
-from recipe.cli.options import add_json, add_yes, is_override
+from recipe.cli.options import add_allow_target, add_json, add_yes, is_override
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.errors import RecipeError
 from recipe.report.branches import branch_lines, branch_tables
@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
     parser.add_argument("--config-dir", type=Path, metavar="DIR", help="a folder with branch/NAME.yaml files")
+    add_allow_target(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would be made, and make nothing")
     add_yes(parser)
     add_json(parser)
@@ -73,7 +74,14 @@ def execute(args: argparse.Namespace) -> int:
     """Show the branches, ask, and create them: all or none."""
     run, wishes = _wishes(args)
     origin = find_origin(*split_place(run))
-    branches = plan_branches(origin, wishes, args.name_root, args.pools_root, approved_by=args.approved_by)
+    branches = plan_branches(
+        origin,
+        wishes,
+        args.name_root,
+        args.pools_root,
+        approved_by=args.approved_by,
+        allow_targets=args.allow_target,
+    )
     _show(branches, quiet=args.json)
     what = branches[0].wish.name if len(branches) == 1 else f"{len(branches)} branches"
     created = not args.dry_run and confirm(f"create {what}?", yes=args.yes)

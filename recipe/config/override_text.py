@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate, islice, product
+from math import prod
 from typing import Any, Literal
 
 from antlr4 import CommonTokenStream, InputStream  # type: ignore[import-untyped]
@@ -33,6 +34,9 @@ from recipe.config.strict_yaml import DEEPEST, ONCE, parse_yaml
 from recipe.errors import RecipeError
 
 Kind = Literal["set", "add", "force", "delete"]
+
+MOST_JOBS = 1000
+"""A sweep over more is refused: each is a run."""
 
 _PREFIXES: tuple[tuple[str, Kind], ...] = (("++", "force"), ("+", "add"), ("~", "delete"), ("", "set"))
 _PLAIN_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
@@ -222,12 +226,15 @@ def expand_sweep(overrides: Sequence[str]) -> list[list[str]]:
     ``range(1,4)`` and ``choice(a,b)`` work as in Hydra. Without a sweep there is one job.
 
     Raises:
-        RecipeError: an override cannot be read or is a sweep without an end, or two jobs would be equal.
+        RecipeError: an override cannot be read or is a sweep without an end, two jobs would be equal, or
+            they are more than ``MOST_JOBS``.
 
     >>> expand_sweep(["seed=1,2", "count=body"])
     [['seed=1', 'count=body'], ['seed=2', 'count=body']]
     """
     alternatives = [_alternatives(text) for text in overrides]
+    if prod(map(len, alternatives)) > MOST_JOBS:
+        raise _too_many(" ".join(overrides))
     _refuse_equal_jobs(overrides, alternatives)
     return [list(job) for job in product(*alternatives)]
 
@@ -283,7 +290,15 @@ def _alternatives(text: str) -> list[str]:
         raise _as_recipe_error(text, error) from None
     form = ValueType.RANGE_SWEEP if isinstance(value, RangeSweep) else ValueType.CHOICE_SWEEP
     sweep = Override(type=OverrideType.CHANGE, key_or_group="k", value_type=form, _value=value)
+    if isinstance(value, RangeSweep) and next(islice(value.range(), MOST_JOBS, None), None) is not None:
+        raise _too_many(text)  # a shuffled range is made whole before its first value
     return [f"{text.partition('=')[0]}={item}" for item in sweep.sweep_string_iterator()]
+
+
+def _too_many(given: str) -> RecipeError:
+    fix = "sweep over fewer values; several commands make more"
+    expected = f"at most {MOST_JOBS:,} jobs: each is a run"
+    return RecipeError.single("sweep", "KEY=VALUE", given=given, expected=expected, fix=fix)
 
 
 def _as_recipe_error(text: str, error: Exception) -> Exception:

@@ -20,7 +20,7 @@ from recipe.maths.policies import POLICIES, Policy
 SHIPPED = tuple(f"{policies.__name__}.{policy.__name__}" for policy in POLICIES)
 """Names that every recipe may use."""
 
-ALLOW = "--allow-target {0} for recipe plan and run, in Python allow_targets=[{0!r}]"
+ALLOW = "--allow-target {0} for recipe plan, run, screen, amend and branch, in Python allow_targets=[{0!r}]"
 """How a name that does not ship is allowed."""
 
 _PLACE = f"policy.{TARGET}"

@@ -11,6 +11,17 @@ from recipe.errors import Problem, RecipeError
 from recipe.maths.policies import View
 
 
+def changed_policy_problems(old: Recipe, new: Recipe, allow: Sequence[str] = ()) -> list[Problem]:
+    """As `policy_problems`, of a changed recipe: whether a policy that stays is allowed is not asked again.
+
+    One that ships is asked also where only the pools are others.
+    """
+    if new.policy is None:
+        return []
+    is_other = list(old.pools) != list(new.pools) and new.policy.target in SHIPPED
+    return policy_problems(new, allow) if is_other or new.policy != old.policy else []
+
+
 def policy_problems(recipe: Recipe, allow: Sequence[str] = ()) -> list[Problem]:
     """What keeps the policy of a recipe from answering; nothing where it has none.
 

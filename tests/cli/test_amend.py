@@ -11,6 +11,9 @@ import pytest
 import recipe
 from recipe.cli.main import main
 from recipe.config import Recipe
+from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.skip import skip_run
+from recipe.run.changing.withdraw import Ticket, withdraw_run
 from tests.run.conftest import build, pools_root  # noqa: F401 - fixtures
 
 Build = Callable[..., Recipe]
@@ -230,3 +233,29 @@ def test_defaults_of_a_new_stage_go_without_saying(run: str, capsys: pytest.Capt
     words[2] = "+stages.three={like: two, tokens: 500, packing: concat}"
     assert main(words) == 0
     assert "stages.three.packing.method: (nothing) → concat" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--max-rise", "3"], "--total or --total-run beside it"),
+        (["--max-rise", "any"], "--total or --total-run beside it"),
+        (["--grown", "now"], "no pool has more parts now"),
+        (["--grown", "next-epoch"], "no pool has more parts now"),
+    ],
+)
+def test_options_of_amend_that_would_have_no_effect(run: str, capsys, words, told):
+    before = files(run)
+    assert main(["amend", run, "stages.one.quotas.rest=60%", "--from", "a", "--yes", *WHY, *words]) == 2
+    assert told in capsys.readouterr().err
+    assert files(run) == before
+
+
+def test_steps_below_zero_are_the_callers_fault(run: str):
+    why = Approval(reason="x")
+    with pytest.raises(ValueError, match="at is -1"):
+        amend_run(run, ["stages.two.tokens=1200"], approval=why, at=-1)
+    with pytest.raises(ValueError, match="steps is -1"):
+        skip_run(run, (-1, 3), reason="x")
+    with pytest.raises(ValueError, match="at is -1"):
+        withdraw_run(run, [1], ticket=Ticket(reason="x"), at=-1)

@@ -121,6 +121,7 @@ def test_fresh_data_and_another_tail(trunk: Path, capsys: pytest.CaptureFixture[
         (["runs/trunk", "A", "--fresh", "z"], "a pool of the branch"),
         (["runs/trunk", "A", "branch=nothing"], "or a YAML file"),
         (["runs/trunk", "A", "seed=1,2"], "add -m"),
+        (["runs/trunk", "A", "-m", "seed=range(0,100000000)"], "at most 1,000 jobs"),
         (["runs/trunk", "A", "--reason", "two\nlines"], "--reason"),
     ],
 )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+import recipe
 from recipe.cli.main import main
+from recipe.config import load_recipe
 
 ONLINE = "+policy={_target_: recipe.maths.policies.OnlineMixing, every: 512}"
 OWN = "+policy={_target_: own_policy_here.Stay, every: 512}"
@@ -48,3 +51,23 @@ def test_parameters_that_do_not_fit_are_told_before_the_run(small, capsys):
     assert main(["run", "small.yaml", loading, "--name", "x"]) == 2
     assert "no reference loss of b" in capsys.readouterr().err
     assert not (small.parent / "runs" / "x").exists()
+
+
+def test_a_policy_that_a_change_brings_is_checked_as_at_the_start(own, small, capsys):
+    with recipe.start_run(load_recipe("small.yaml"), "runs/a") as run:
+        run.checkpoint(4)
+    before = Path("runs/a/ledger.jsonl").read_bytes()
+    system = "policy={_target_: os.system, every: 512}"
+    amend, branch = ["amend", "runs/a", "--reason", "x", "--yes"], ["branch", "runs/a", "b", "--yes"]
+    screen = ["screen", "small.yaml", "--stage", "long", "--dirichlet", "2", "--out", "runs/s", "--yes"]
+    for words in (amend, branch, screen):
+        for policy in (f"+{system}", OWN):
+            assert main([*words, policy]) == 2
+            assert "--allow-target" in capsys.readouterr().err
+    assert Path("runs/a/ledger.jsonl").read_bytes() == before
+    assert [path.name for path in Path("runs").iterdir()] == ["a"]
+    allow = ["--allow-target", "own_policy_here.Stay"]
+    for words in (amend, branch, screen):
+        assert main([*words, OWN, *allow]) == 0
+    # what stays is not asked about again
+    assert main([*amend, "stages.long.tokens=512"]) == 0

@@ -175,3 +175,17 @@ def test_labels_name_what_differs_and_are_safe_in_a_path():
 def test_labels_that_would_collide_are_numbered():
     labels = sweep_labels(expand_sweep(["pools_root=a/b,a:b"]))
     assert labels == ["0,pools_root=a_b", "1,pools_root=a_b"]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["seed=range(0,100000000)"],
+        ["seed=shuffle(range(0,100000000))"],
+        ["seed=range(0.0,1.0,1e-12)"],
+        ["seed=range(0,11)", "pools.a.max_epochs=range(0,100)"],
+    ],
+)
+def test_a_sweep_over_too_many_values_is_refused_before_it_is_expanded(overrides):
+    with pytest.raises(RecipeError, match="at most 1,000 jobs"):
+        expand_sweep(overrides)

@@ -21,6 +21,7 @@ from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools, open_pools, pool_problems, settle_with
 from recipe.mixing.outlook import Outlook, YieldCache, outlook
+from recipe.mixing.trial import changed_policy_problems
 from recipe.run import writes
 from recipe.run.birth import Birth, first_files
 from recipe.run.branching.beginning import beginning, renamed_withdrawals, uncounted
@@ -71,13 +72,14 @@ class Branch:
         }
 
 
-def branch_run(
+def branch_run(  # noqa: PLR0913 - the options of the verb
     path: str | Path,
     wishes: Wish | Sequence[Wish],
     *,
     root: str | Path | None = None,
     pools_root: str | Path | None = None,
     approved_by: str | None = None,
+    allow_targets: Sequence[str] = (),
 ) -> list[Path]:
     """Create branches of a run: all of them, or none.
 
@@ -88,6 +90,7 @@ def branch_run(
         root: where the new folders go; default: beside the run's.
         pools_root: where the pools are on this machine; default: where they were.
         approved_by: who wanted it.
+        allow_targets: dotted names that a changed ``policy._target_`` may have beside the shipped ones.
 
     Returns:
         Their folders, in order; ``open_run`` opens them.
@@ -100,16 +103,19 @@ def branch_run(
     origin = find_origin(*split_place(str(path)))
     asked = [wishes] if isinstance(wishes, Wish) else list(wishes)
     roots = (None if root is None else Path(root), None if pools_root is None else Path(pools_root))
-    return create_branches(plan_branches(origin, asked, *roots, approved_by=approved_by))
+    return create_branches(
+        plan_branches(origin, asked, *roots, approved_by=approved_by, allow_targets=allow_targets)
+    )
 
 
-def plan_branches(
+def plan_branches(  # noqa: PLR0913 - the options of the verb
     origin: Origin,
     wishes: Sequence[Wish],
     root: Path | None = None,
     pools_root: Path | None = None,
     *,
     approved_by: str | None = None,
+    allow_targets: Sequence[str] = (),
 ) -> list[Branch]:
     """Everything about some branches but their folders; every problem of all of them is told at once.
 
@@ -125,7 +131,7 @@ def plan_branches(
         try:
             check_name(wish.name, "NAME")
             refuse_taken(RunFolder(folder / wish.name))
-            planned = _plan(origin, wish, pools_root, yields)
+            planned = _plan(origin, wish, pools_root, yields, allow_targets)
             branches.append(_described(origin, planned, folder / wish.name, approved_by))
         except RecipeError as error:
             where = "" if len(wishes) == 1 else f"{wish.name}: "
@@ -160,7 +166,9 @@ def create_branches(branches: Iterable[Branch]) -> list[Path]:
     return list(wanted)
 
 
-def _plan(origin: Origin, wish: Wish, pools_root: Path | None, yields: YieldCache) -> Planned:
+def _plan(
+    origin: Origin, wish: Wish, pools_root: Path | None, yields: YieldCache, allow: Sequence[str]
+) -> Planned:
     names = dict(wish.renamed)
     at, old = origin.state.snapshot, parent_recipe(origin, wish)
     before = {names.get(name, name): held for name, held in origin.state.holdings.items()}
@@ -176,6 +184,7 @@ def _plan(origin: Origin, wish: Wish, pools_root: Path | None, yields: YieldCach
         recipe = settle_with(declared, pools)
         problems = [*data_problems(wish, before, pools, fresh), *pool_problems(recipe, pools)]
         problems += past_problems(old, recipe, at, fresh)
+        problems += changed_policy_problems(old, recipe, allow)
         if problems:
             raise RecipeError(wish.name, problems)
         others = {name for name in before if name in pools and is_other(before[name], pools[name])}

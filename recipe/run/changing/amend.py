@@ -25,6 +25,7 @@ from recipe.run.changing.amending import (
     words_at,
     worked_out,
 )
+from recipe.run.changing.naming import check_step
 from recipe.run.changing.totals import Goal, solved
 from recipe.run.comparing.throughput import rest_of_run
 from recipe.run.folder import RunFolder
@@ -45,6 +46,7 @@ def amend_run(  # noqa: PLR0913 - the options of the verb
     goal: Goal | None = None,
     opens: Growth | None = None,
     pools_root: str | Path | None = None,
+    allow_targets: Sequence[str] = (),
     confirm: Callable[[Amendment], bool] = lambda amendment: True,
 ) -> Amendment:
     """Change a run's recipe from a checkpoint on.
@@ -58,6 +60,7 @@ def amend_run(  # noqa: PLR0913 - the options of the verb
         goal: the quotas are what the whole stage or run shall reach; default: they hold from now on.
         opens: what pools that have more parts now do: open them at their next epoch, or begin it now.
         pools_root: where the pools are on this machine.
+        allow_targets: dotted names that a changed ``policy._target_`` may have beside the shipped ones.
         confirm: asked with the amendment worked out; nothing is written unless it says yes.
 
     Returns:
@@ -65,8 +68,10 @@ def amend_run(  # noqa: PLR0913 - the options of the verb
 
     Raises:
         RecipeError: what is behind would change; a pool runs out for certain; a goal that cannot be
-            reached; a damaged record. Nothing was written.
+            reached; a policy that is not allowed, or could not answer; a damaged record. Nothing was written.
+        ValueError: a step below zero.
     """
+    check_step("at", at)
     folder = RunFolder(Path(path))
     folder.check()
     said = approval.to_plain()
@@ -76,7 +81,7 @@ def amend_run(  # noqa: PLR0913 - the options of the verb
         new = solved(folder, place, new, goal)
     change = open_for(place, new, opens, None if pools_root is None else Path(pools_root))
     try:
-        amendment, base = worked_out(folder, place, change)
+        amendment, base = worked_out(folder, place, change, allow=allow_targets)
         ahead = amendment.after.end_positions - amendment.after.positions
         rest = rest_of_run(path, ahead)
         amendment = replace(amendment, rest=None if rest is None else rest.to_plain())

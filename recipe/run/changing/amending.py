@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,7 @@ from recipe.mixing.growth import grown as grown_state
 from recipe.mixing.opening import close_pools, open_pools, pool_problems, settle_with
 from recipe.mixing.outlook import Outlook, outlook
 from recipe.mixing.snapshot import PoolState, Snapshot
+from recipe.mixing.trial import changed_policy_problems
 from recipe.mixing.turning import base_snapshot, behind_problems
 from recipe.mixing.unread import at_next_epoch
 from recipe.mixing.withdrawals import Withdrawals
@@ -138,6 +139,8 @@ def open_for(place: Place, new: Recipe, opens: Growth | None, pools_root: Path |
         differing = changed(holdings, {name: pools[name] for name in holdings if name in pools})
         if opens is None:
             refuse_changed(differing, fix=_GROWN)
+        elif not differing:
+            raise _none_grown(opens)
         grown = {name: grown_from(before, pools[name]) for name, (before, _) in differing.items()}
         if problems := pool_problems(new, pools):
             raise RecipeError("pools that do not go together", problems)
@@ -151,6 +154,16 @@ _GROWN = (
     "put the data back that the run was served from; a pool that only has more parts now may open them "
     "(--grown next-epoch or now)"
 )
+
+
+def _none_grown(opens: Growth) -> RecipeError:
+    return RecipeError.single(
+        "no pool has more parts now",
+        "--grown",
+        given=opens,
+        expected="a pool of the run that has grown since",
+        fix="leave it out; a pool that is new to the run needs only its path and its quotas",
+    )
 
 
 def _with_growth(state: PoolState, change: Change, pool: Pool, withdrawn: Withdrawals) -> PoolState:
@@ -169,14 +182,16 @@ def _as_it_was(at: Snapshot, old: Recipe, change: Change) -> Snapshot:
 
 
 def worked_out(
-    folder: RunFolder, place: Place, change: Change, *, anew: bool = False
+    folder: RunFolder, place: Place, change: Change, *, anew: bool = False, allow: Sequence[str] = ()
 ) -> tuple[Amendment, Snapshot]:
     """An amendment to a settled recipe, and the state that the run would go on from.
 
-    With ``anew`` a recipe that is the same again is put on record too.
+    With ``anew`` a recipe that is the same again is put on record too. ``allow`` names what a changed policy
+    may be beside the shipped ones.
 
     Raises:
-        RecipeError: nothing changes, what is behind would, or a pool runs out for certain.
+        RecipeError: nothing changes, what is behind would, a changed policy is not allowed or could not
+            answer, or a pool runs out for certain.
     """
     at, old, new, pools = place.state.snapshot, place.state.recipe, change.recipe, change.pools
     if fingerprint(new) == fingerprint(old) and not (change.grown or anew):
@@ -190,6 +205,8 @@ def worked_out(
     if problems := behind_problems(old, new, at):
         problems = with_ways_back(folder.ledger, old, at, problems, AT)
         raise RecipeError(f"{folder.path}: changes of what is behind step {at.step}", problems)
+    if problems := changed_policy_problems(old, new, allow):
+        raise RecipeError(f"{folder.path}: a policy that cannot be asked", problems)
     base = base_snapshot(at, old, new, renewed=change.grown)
     states = dict(zip(new.pools, base.pools, strict=True))
     for name in change.grown:

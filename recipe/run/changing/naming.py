@@ -36,6 +36,12 @@ def place_named(text: str, step: int | None = None, option: str = "--at") -> tup
     return path, named if named is not None else step
 
 
+def check_step(name: str, step: int | None) -> None:
+    """Raise ValueError for a step below zero."""
+    if step is not None and step < 0:
+        raise ValueError(f"{name} is {step}; steps are counted from 0 on")
+
+
 def _step_of(path: Path, manifest: int) -> int:
     """The step of a manifest that counts, and after which no other one is at the same step."""
     folder = RunFolder(path)

@@ -15,6 +15,7 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.run.canonical import Plain
 from recipe.run.changing.amending import words_at
 from recipe.run.changing.discarded import discarded_manifests
+from recipe.run.changing.naming import check_step
 from recipe.run.checkpoint import Turning
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
@@ -88,7 +89,9 @@ def skip_run(  # noqa: PLR0913 - the options of the verb
 
     Raises:
         RecipeError: no checkpoint at the first step, steps of several stages or after the run's end.
+        ValueError: a step below zero.
     """
+    check_step("steps", min(steps))
     folder = RunFolder(Path(path))
     folder.check()
     said = {

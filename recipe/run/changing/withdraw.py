@@ -21,6 +21,7 @@ from recipe.pools import Pool
 from recipe.run.canonical import Plain, canonical, digest
 from recipe.run.changing.amending import words_at
 from recipe.run.changing.discarded import discarded_manifests
+from recipe.run.changing.naming import check_step
 from recipe.run.checkpoint import Turning
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
@@ -121,10 +122,12 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
 
     Raises:
         RecipeError: an id that no pool has, documents that were all withdrawn before, no such checkpoint.
+        ValueError: a step below zero.
     """
     folder = RunFolder(Path(path))
     folder.check()
     said = ticket.to_plain()
+    check_step("at", at)
     place = find_place(folder, at, again=again)
     state = place.state
     root = None if pools_root is None else Path(pools_root)

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from recipe.config import Recipe, fingerprint
-from recipe.errors import Problem, RecipeError
+from recipe.errors import RecipeError
 from recipe.maths.shares import parse_weight, weight_text
 from recipe.mixing.opening import close_pools, settle_with
 from recipe.mixing.outlook import Outlook, YieldCache, outlook
 from recipe.mixing.plan import make_plan
 from recipe.mixing.snapshot import start_of
+from recipe.mixing.trial import policy_problems
 from recipe.run import ledger, writes
 from recipe.run.birth import Birth, first_files
 from recipe.run.branching.branch import plan_branches
@@ -66,7 +67,7 @@ class Ask:
     """Names whose shares vary; default: all that the stage states."""
 
 
-def plan_screen(recipe: Recipe, ask: Ask, out: Path) -> Screen:
+def plan_screen(recipe: Recipe, ask: Ask, out: Path, allow_targets: Sequence[str] = ()) -> Screen:
     """Runs of a recipe, one for every mixture; nothing is written yet.
 
     Raises:
@@ -77,11 +78,11 @@ def plan_screen(recipe: Recipe, ask: Ask, out: Path) -> Screen:
     declared_paths(recipe)
     stage = _stage(recipe, ask.stage)
     drawn = mixtures(recipe.stages[stage], ask.how, ask.over)
-    plan = make_plan(recipe, compare_packing=False)
+    plan = make_plan(recipe, compare_packing=False, allow_targets=allow_targets)
     pools = {name: plan.opened[name] for name in recipe.pools}
     outlooks: dict[str, Outlook] = {}
     files: dict[str, bytes] = {}
-    problems, yields = list[Problem](), YieldCache()
+    problems, yields = policy_problems(plan.recipe, allow_targets), YieldCache()
     try:
         holdings = {name: Holding.of(pool) for name, pool in pools.items()}
         begins = start_of(len(pools))
