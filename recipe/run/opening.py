@@ -80,6 +80,8 @@ def find_place(
         RecipeError: no such checkpoint, a record that is not what was written, or a place that would serve
             withdrawn documents again (``again``: they are withdrawn there next).
     """
+    if step is not None and step < 0:
+        raise ValueError(f"step is {step}; steps are counted from 0")
     check_chain(folder.ledger)
     check_nothing_lost(folder)
     created = row_at(folder.ledger, 0)
