@@ -1,4 +1,4 @@
-"""Withdrawn documents by their ids: the numbers that a list gives are those of the documents it names."""
+"""What rows say of documents, held against the pools: lists of withdrawn ones, and pools at the beginning."""
 
 from __future__ import annotations
 
@@ -8,6 +8,21 @@ from recipe.audit.findings import Finding
 from recipe.audit.following import Following
 from recipe.audit.recompute import Bench
 from recipe.errors import RecipeError
+
+
+def check_first(course: Following, bench: Bench) -> list[Finding]:
+    """Pools of the first row: those that are there now are the same or have grown, if never replaced."""
+    found = []
+    for name, held in course.lineage.marks[0].terms.holdings.items():
+        if (
+            name in bench.pools
+            and name not in course.replaced
+            and not bench.was(name, held.get("fingerprint"))
+        ):
+            where = f"{course.lineage.marks[0].entry.where}: pools.{name}.fingerprint"
+            expected = f"{bench.pools[name].fingerprint}, or what that pool was before it grew"
+            found.append(Finding("pools", where, expected, str(held.get("fingerprint"))))
+    return found
 
 
 def check_lists(course: Following, bench: Bench) -> list[Finding]:

@@ -54,6 +54,8 @@ class Following:
         """The documents that withdrawals name, and the terms before each."""
         self.taken: dict[str, NDArray[np.int64]] = {}
         """By pool: documents that were withdrawn under any checkpoint, discarded or not."""
+        self.replaced: set[str] = set()
+        """Pools that other data was accepted for, whatever became of that."""
         self.files: set[str] = set()
         """Further files that rows name, by their path in the run's folder."""
         self.prior: Plain | None = None

@@ -63,7 +63,9 @@ class _Lane:
     drawn: frozenset[str]
     groups: dict[str, list[int]]
     """By name, which pools."""
-    begin: NDArray[np.int64]
+    begun: Begin
+    """Of the stage."""
+    ahead: NDArray[np.int64]
     """int64[pools]: spent less owed when the stage began."""
     plain: Plain
     """Snapshot of the row."""
@@ -91,7 +93,8 @@ class _Lane:
                 group: [names.index(name) for name in config.pools]
                 for group, config in intent.recipe.groups.items()
             },
-            begin=np.array([begin.ahead(name) for name in names], np.int64),
+            begun=begin,
+            ahead=np.array([begin.ahead(name) for name in names], np.int64),
             plain=plain,
             counts=np.array([_given(pool) for pool in plain["pools"]], np.int64),
             due=np.array(owed(contest.parts, contest.whole, state.counted), np.int64),
@@ -142,13 +145,11 @@ class Quick:
     def _at(self, course: Following) -> _Lane | None:
         """The lane that the last closing row lies in, if the next row does too."""
         mark, lane, begun = course.lineage.marks[-1], self._lane, course.lineage.begins
-        if not begun:  # a rewind may have gone back behind the stage's beginning
+        if not begun or mark.terms is not course.terms:
             return None
-        if lane is None or lane.line != mark.entry.line or lane.terms is not course.terms:
+        if lane is None or lane.line != mark.entry.line or lane.begun is not begun[-1]:
             state = course.lineage.at
-            if state is None or mark.terms is not course.terms:
-                return None
-            if begun[-1].stage != course.intent.layouts[state.stage].name:
+            if state is None or begun[-1].stage != course.intent.layouts[state.stage].name:
                 return None
             lane = self._lane = _Lane.of(mark, state, begun[-1])
         is_inside = lane.layout.first_step <= mark.step < lane.layout.stop_step
@@ -241,7 +242,7 @@ def _numbers(lane: _Lane, rows: list[_Row]) -> tuple[list[list[int]], NDArray[np
         if not _read_on(lane, row, before):
             break
         num, before = num + 1, row.snapshot
-    ahead = counts[1 : num + 1, :, _SPENT] - counts[1 : num + 1, :, _OWED] - lane.begin
+    ahead = counts[1 : num + 1, :, _SPENT] - counts[1 : num + 1, :, _OWED] - lane.ahead
     return ahead.tolist(), due[num]
 
 

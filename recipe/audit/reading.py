@@ -25,6 +25,10 @@ from recipe.audit.books import (
 from recipe.audit.state import Cursor, Cut, Malformed, PoolState
 
 
+class Barren(Malformed):
+    """A pool that was to serve a sequence has none, however often it is read."""
+
+
 @dataclass(slots=True)
 class Shelf:
     """One pool while rows are computed again: it moves forward from a state."""
@@ -80,7 +84,8 @@ class Shelf:
         """Open what serves the next sequence in a stage; False when the pool is exhausted.
 
         Raises:
-            Malformed: a whole reading of the pool gives no sequence, or the cursor is impossible.
+            Barren: a whole reading of the pool gives no sequence.
+            Malformed: the cursor is impossible.
         """
         most = 2 * self.book.num_blocks(Cursor()) + self.book.num_blocks(self.cursor) + len(self.held) + 2
         for _ in range(most):
@@ -89,7 +94,7 @@ class Shelf:
             if self.place.sequence < self.stop:
                 return True
             self._finish()
-        raise Malformed("pool", "at least one sequence a reading", f"none of {self.book.name}")
+        raise Barren("pool", "at least one sequence a reading", f"none of {self.book.name}")
 
     def _turn_to(self, stage: int) -> bool:
         at, book = self.place, self.book

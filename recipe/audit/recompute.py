@@ -51,6 +51,10 @@ class Bench:
         """Whether all pools are there that a segment was served from."""
         return all(self.has(segment.terms, name) for name in segment.drawn)
 
+    def was(self, name: str, fingerprint: object) -> bool:
+        """Whether a pool has a fingerprint, or had it before it grew."""
+        return _was(self.pools.get(name), fingerprint).is_there
+
     def has(self, terms: Terms, name: str) -> bool:
         """Whether a pool is there as it was under some terms, or has only grown since."""
         return self._was(terms, name).is_there

@@ -10,7 +10,7 @@ import numpy as np
 
 from recipe.audit.books import Book, OpenBlock
 from recipe.audit.layout import StageLayout
-from recipe.audit.reading import Shelf
+from recipe.audit.reading import Barren, Shelf
 from recipe.audit.schedule import Contest, Ready, carry, draw
 from recipe.audit.state import Cursor, Malformed, State
 from recipe.maths.rounding import owed
@@ -145,7 +145,10 @@ def ended_if_last(ground: Ground, at: State, cache: dict[tuple[str, Cursor], Ope
     may_end = any(book.epochs is not None for book in ground.books)
     if at.ended or not may_end or at.step >= ground.layouts[-1].stop_step:
         return at
-    after = replay(ground, at, [at.step + 1], cache).states[0]
+    try:
+        after = replay(ground, at, [at.step + 1], cache).states[0]
+    except Barren:  # an error to whoever goes on, not an end
+        return at
     return after if after.step == at.step else at
 
 

@@ -41,6 +41,7 @@ def data(course: Following, entry: Entry, row: Plain) -> None:
     _compare(course, entry, row, base, {"accepted": True, "pools": pools})
     course.accepted[entry.line] = {"step": state.step, "pools": pools}
     withdrawn = {name: held for name, held in terms.withdrawn.items() if name not in changes}
+    course.replaced |= {*changes}
     course.taken = {name: numbers for name, numbers in course.taken.items() if name not in changes}
     course.turn(entry, state, replace(terms, holdings=holdings, withdrawn=withdrawn))
 
