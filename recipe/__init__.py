@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recipe.run.comparing.compare import compare_runs
     from recipe.run.digests import BatchDigests
     from recipe.run.handover import hand_over_run
+    from recipe.run.manifests import run_manifests
     from recipe.run.opening import open_run
     from recipe.run.start import resume_or_start, start_run
     from recipe.run.state import stream_from
@@ -52,6 +53,7 @@ __all__ = [
     "make_plan",
     "open_run",
     "resume_or_start",
+    "run_manifests",
     "run_status",
     "seal_run",
     "skip_run",
@@ -86,6 +88,7 @@ _HOMES = {
     "make_plan": "recipe.mixing.plan",
     "open_run": "recipe.run.opening",
     "resume_or_start": "recipe.run.start",
+    "run_manifests": "recipe.run.manifests",
     "run_status": "recipe.run.status",
     "seal_run": "recipe.audit",
     "skip_run": "recipe.run.changing.skip",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,27 +14,56 @@ from rich.text import Text
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables
 from recipe.report.figures import percent
+from recipe.report.listing import listing
 from recipe.report.starts import start_lines
 from recipe.report.tables import table
+from recipe.run.manifests import ManifestStatus, run_manifests
 from recipe.run.status import Status, run_status
+
+ALL, SHOWN_MANIFESTS = "all", 20
+_LONGEST_NUMBER = 9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of ``recipe status``."""
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as runs/demo")
+    parser.add_argument(
+        "--manifests",
+        nargs="?",
+        const=SHOWN_MANIFESTS,
+        type=_number,
+        metavar="N|all",
+        help=f"list the last N manifests, or all of them, in place of the tables (default: {SHOWN_MANIFESTS}); "
+        "late ones, those whose weights are gone, and those that a rewind discarded are marked",
+    )
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print the status; nothing is locked or written."""
     status = run_status(args.run)
+    listed = None
+    if args.manifests is not None:
+        listed = run_manifests(args.run, None if args.manifests == ALL else args.manifests)
     if args.json:
-        print_json(status.to_plain())
+        plain = status.to_plain()
+        print_json(plain if listed is None else {**plain, "manifests": [one.to_plain() for one in listed]})
+    elif listed is not None:
+        print_tables([_heading(status)])
+        print("\n".join(_manifests(listed)))
     else:
         print_tables([_heading(status), *map(Text, start_lines(status.to_plain()))])
         print_tables([_pools(status), *_turns(status), *_checkpoints(status)])
         print_tables(Text(line) for line in _remarks(status))
     return 0
+
+
+def _number(text: str) -> int | str:
+    if text == ALL:
+        return ALL
+    if not text.isdecimal() or len(text) > _LONGEST_NUMBER:
+        raise argparse.ArgumentTypeError(f"expected a number of manifests, or {ALL}, given {text!r}")
+    return int(text)
 
 
 def _heading(status: Status) -> Text:
@@ -134,6 +163,32 @@ def superseded(decision: Mapping[str, Any]) -> str:
         f"the trunk went on in {decision['run']} (manifest {decision['manifest']}), approved by "
         f"{decision['approved_by']} at {decision['time']}: {decision['reason']}"
     )
+
+
+def _manifests(listed: list[ManifestStatus]) -> Iterator[str]:
+    rows = [
+        (
+            str(one.manifest),
+            f"{one.step:,}",
+            one.time,
+            one.uri or "",
+            "" if one.gpu_hours is None else f"{one.gpu_hours:,}",
+            str(one.version),
+            ", ".join(_marks(one)),
+        )
+        for one in listed
+    ]
+    columns = ("manifest", "step", "time", "weights", "GPU-hours", "version", "")
+    return listing(columns, rows)
+
+
+def _marks(one: ManifestStatus) -> Iterator[str]:
+    if one.late:
+        yield "late"
+    if one.forgotten is not None:
+        yield f"gone: {one.forgotten}" if one.forgotten else "gone"
+    if one.discarded:
+        yield "discarded by a rewind"
 
 
 def _remarks(status: Status) -> list[str]:

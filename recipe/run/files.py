@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from recipe.run.canonical import Plain, canonical, hash_of
-from recipe.run.ledger import read_tail, surviving
+from recipe.run.ledger import is_aside, read_tail, surviving
 from recipe.run.manifest import manifest_path, read_manifest
 
 SEQUENCES = "sequences"
@@ -107,7 +107,11 @@ def stated_link(run: Path) -> tuple[int, str]:
     """
     ledger = run / "ledger.jsonl"
     for row in surviving(ledger, read_tail(ledger)):
-        if row.kind == "checkpoint" and str(row.data["uri"]).startswith(f"{SEQUENCES}/"):
+        if (
+            row.kind == "checkpoint"
+            and not is_aside(row)
+            and str(row.data["uri"]).startswith(f"{SEQUENCES}/")
+        ):
             path = manifest_path(run, int(row.data["manifest"]))
             checkpoint = read_manifest(path, str(row.data["manifest_hash"]))["checkpoint"]
             if checkpoint["digest"] is not None:

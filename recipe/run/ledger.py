@@ -10,7 +10,8 @@ in the same append (:func:`is_cut`).
 Rows that close a stretch of steps (chunks and turns) and checkpoints hold a snapshot. A rewind
 to step ``t`` discards what came before it and ends after ``t``; one that names a manifest discards
 all rows after that checkpoint's, so also a turn at ``t`` itself, and one that names a turn's row
-discards all rows from there on. Read backwards, a row therefore counts when it ends at or before the
+discards all rows from there on; but a checkpoint that was committed late, for a step before ``t``, goes
+on counting. Read backwards, a row therefore counts when it ends at or before the
 least ``to_step`` met so far and lies in no such gap: :class:`Bound` keeps all three.
 
 No place in the file is trusted: a row is taken only if its own hash is right and the line before it
@@ -207,9 +208,13 @@ class Bound:
         self._step = limit
         self._manifest: int | None = None
         self._turn: int | None = None
+        self._gap = 0
+        """Step that the rewind of ``_manifest`` goes back to."""
 
     def keeps(self, row: Row) -> bool:
         """Whether the row counts; every row must be asked about."""
+        if row.data.get("late") and self._keeps_late(row):
+            return True
         if self._turn is not None:
             if row.number >= self._turn:
                 return False
@@ -222,8 +227,16 @@ class Bound:
         if row.kind == "rewind":
             to_step = int(row.data["to_step"])
             self._step = to_step if self._step is None else min(self._step, to_step)
-            self._manifest, self._turn = row.data.get("manifest"), row.data.get("turn")
+            self._manifest, self._turn, self._gap = row.data.get("manifest"), row.data.get("turn"), to_step
         return kept
+
+    def _keeps_late(self, row: Row) -> bool:
+        """A late checkpoint says something of an earlier step: what came between does not touch it."""
+        if self._turn is not None and row.data["turn"]["row"] >= self._turn:
+            return False
+        if self._manifest is not None and row.end_step >= self._gap:
+            return False
+        return self._step is None or row.end_step <= self._step
 
 
 def surviving(path: Path, tail: Tail, limit: int | None = None) -> Iterator[Row]:
