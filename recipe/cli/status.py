@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=SHOWN_MANIFESTS,
         type=_number,
         metavar="N|all",
-        help=f"list the last N manifests, or all of them, in place of the tables (default: {SHOWN_MANIFESTS}); "
+        help=f"list the last N manifests, or all, in place of the tables (default: {SHOWN_MANIFESTS}); "
         "late ones, those whose weights are gone, and those that a rewind discarded are marked",
     )
     add_json(parser)
