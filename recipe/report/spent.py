@@ -71,7 +71,7 @@ def spent_tables(
     rows = list(rows)
     stages = spent_by_stage(rows)
     for name, pools in stages.items():
-        versions = {row["recipe"] for row in rows if row["kind"] == "chunk" and row["stage"] == name}
+        versions = {row.get("recipe") for row in rows if row["kind"] == "chunk" and row["stage"] == name}
         changed = len(versions) > 1 or len(recipe.legs(name)) > 1
         yield _changed_table(recipe, name, pools) if changed else _stage_table(recipe, name, pools)
     yield _run_table(recipe, stages, stock)

@@ -87,6 +87,7 @@ def test_a_forgotten_checkpoint_is_refused_early_and_its_neighbours_named(trunk:
     row = find_origin(trunk, manifest=2).row.data
     body = {
         "kind": "forgotten",
+        "step": 4,
         "manifest": 2,
         "manifest_hash": row["manifest_hash"],
         "reason": "quota of the store",
@@ -106,6 +107,7 @@ def test_words_in_a_reason_are_no_row(trunk: Path):
         folder,
         lambda tail: {
             "kind": "forgotten",
+            "step": 4,
             "manifest": 1,
             "manifest_hash": row["manifest_hash"],
             "reason": reason,

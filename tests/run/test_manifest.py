@@ -49,7 +49,7 @@ def test_a_cut_or_longer_file_is_found(tmp_path: Path, data: bytes):
 
 def test_a_manifest_of_another_number_is_not_the_one_on_record(tmp_path: Path):
     (tmp_path / "m.yaml").write_bytes(sealed(PLAIN))
-    with pytest.raises(RecipeError, match="not the manifest of the ledger"):
+    with pytest.raises(RecipeError, match=r"no manifest|not the manifest of the ledger"):
         read_manifest(tmp_path / "m.yaml", "0" * 64)
 
 

@@ -40,14 +40,16 @@ def big_state(num_pools: int, num_stages: int) -> State:
     states = tuple(
         PoolState(
             cursor=Cursor(
-                epoch=3, block=rng.randrange(999), stage=2, sequence=rng.randrange(9999), cuts=(Cut(1, 77),)
+                epoch=3,
+                block=rng.randrange(999),
+                stage=num_stages - 1,
+                sequence=rng.randrange(9999),
+                cuts=(Cut(0, 77),),
             ),
             debt=rng.randrange(-(10**12), 10**12),
             dropped={"tail": rng.randrange(10**9)},
-            **{
-                kind: rng.randrange(10**11)
-                for kind in ("owed", "spent", "body", "special", "labels", "sequences")
-            },
+            **dict.fromkeys(("owed", "spent"), rng.randrange(10**11)),
+            **{kind: rng.randrange(10**11) for kind in ("body", "special", "labels", "sequences")},
         )
         for _ in names
     )
