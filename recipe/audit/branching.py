@@ -271,12 +271,10 @@ def _grid(course: Following, entry: Entry, said: Mapping[str, Any], parent: Pare
         expected = f"a manifest that the ledger of {place} has on record, with its hash"
         course.say(entry, "parent", "parent.manifest", expected, said.get("manifest"))
     closing = _line(place, (point.get("closing") or {}).get("offset"))
-    steps = closing.get("steps") or [closing.get("step")]
-    grid = (
-        (closing.get("grid") or [0])[-1]
-        if steps[-1] == state.step
-        else min(state.stage_positions, layout.length)
-    )
+    end = closing.get("step", (closing.get("steps") or [None])[-1])
+    grid = min(state.stage_positions, layout.length)
+    if end == state.step:
+        grid = (closing.get("grid") or [0])[-1]
     return [grid, grid]
 
 
