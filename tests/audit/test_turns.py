@@ -228,6 +228,16 @@ def test_a_branch_under_another_seed_is_computed_from_its_parents_manifest(branc
     assert any("is in the ledger of" in line for line in audit.checked.lines())
 
 
+@pytest.mark.parametrize("step", [9, 11, 24, 30])
+def test_a_branch_goes_on_from_wherever_its_parent_turned(turned, tmp_path, step):
+    """From a late checkpoint, behind a rewind, right behind a skip, and behind a withdrawal."""
+    shutil.copytree(turned, tmp_path / "trunk")
+    (path,) = branch_run(f"{tmp_path / 'trunk'}@step:{step}", Wish(name="same"))
+    with recipe.open_run(path) as run:
+        run.checkpoint(min(run.num_steps, step + 7))
+    assert recipe.audit_run(path, full=True).findings == ()
+
+
 def test_a_parent_that_is_not_here_is_said_and_no_finding(branch):
     shutil.move(branch.parent / "trunk", branch.parent / "elsewhere")
     audit = recipe.audit_run(branch)
