@@ -11,13 +11,15 @@ from pathlib import Path
 
 from recipe.config import Recipe, fingerprint, recipe_from_plain, recipe_to_plain
 from recipe.config.naming import PLAIN_NAME, is_plain_name
-from recipe.errors import RecipeError
+from recipe.errors import Problem, RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.manifest import unseal
 from recipe.run.shapes import IDENTITY, VERSION, lacking
 
 FORMAT = 1
 FOLDERS = ("recipes", "manifests", "snapshots", "lease")
+_OWN = ("run.yaml", "ledger.jsonl", "parent.yaml", *FOLDERS, "withdrawn", "evidence")
+"""Files and folders of the record, which no link may lead elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,12 @@ class RunFolder:
                 expected="a run folder, as `recipe run` makes it",
                 fix="give the path of a run, or start one; of a damaged one, `recipe audit` names the rest",
             )
+        links = [self.path / name for name in _OWN if (self.path / name).is_symlink()]
+        if links:
+            expected = "a file or folder of the run's own"
+            fix = "put it there itself: what is written to a run stays in its folder; see `recipe audit`"
+            problems = [Problem(str(path), "a link", expected, fix) for path in links]
+            raise RecipeError(f"{self.path}: links in place of its files", problems)
 
     def _lacking(self) -> str:
         if not self.path.is_dir():

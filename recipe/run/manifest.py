@@ -33,15 +33,17 @@ def yaml_bytes(value: Plain) -> bytes:
 
 
 def yaml_value(path: Path, data: bytes) -> Plain:
-    """A YAML mapping read from ``path``; YAML is data here, tags construct nothing.
+    """A YAML mapping read from ``path``; YAML is data here: tags construct nothing, aliases are refused.
 
     Raises:
         RecipeError: it is no mapping.
     """
     try:
+        if b"*" in data and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, _Loader)):
+            raise _unreadable(path, "an alias, which may stand for more than a memory holds")
         value = yaml.load(data, Loader=_Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _unreadable(path, str(error).splitlines()[0]) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise _unreadable(path, (str(error) or type(error).__name__).splitlines()[0]) from error
     if not isinstance(value, dict):
         raise _unreadable(path, type(value).__name__)
     return value

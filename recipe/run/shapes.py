@@ -235,12 +235,20 @@ VERSION: Mapping[str, Check] = {
     "recipe": _is_mapping,
 }
 """What a stored recipe version must hold."""
+WITHDRAWN: Mapping[str, Check] = {
+    "number": _is_first,
+    "documents": _each(_list_of(is_count)),
+    "pools": _each(_list_of(lambda value: isinstance(value, str | int))),
+}
+"""What a list of withdrawn documents must hold."""
 IDENTITY: Mapping[str, Check] = {"name": _is_text, "id": _is_text, "created": _is_text}
 """What run.yaml must hold."""
 
 
 def lacking(value: Mapping[str, Any], shape: Mapping[str, Check]) -> str | None:
     """The first key of a shape that is missing, or holds something else than it must."""
+    if not _is_mapping(value):
+        return next(iter(shape))
     for key, check in shape.items():
         if key not in value or not check(value[key]):
             return key

@@ -19,6 +19,7 @@ from recipe.run.canonical import digest
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import Row, read_tail, row_at
 from recipe.run.rows_of_kind import rows_of_kind
+from recipe.run.shapes import WITHDRAWN, lacking
 from recipe.run.tracing.documents import find_ids
 
 Lists = dict[str, list[int]]
@@ -117,20 +118,20 @@ def _confirmed(folder: RunFolder) -> Iterator[Row]:
 
 def _list_of(folder: RunFolder, row: Row) -> dict[str, Any]:
     """The documents that a withdrawal's row names, as its list has them."""
-    path = folder.path / "withdrawn" / Path(str(row.data.get("file"))).name
+    path = folder.path / "withdrawn" / Path(str(row.data["file"])).name
+    given: object = "another list"
     try:
-        data = path.read_bytes()
-        good = digest(data) == row.data["file_hash"] and row.data["file"] == f"withdrawn/{path.name}"
-        given: object = "another list" if not good else ""
-    except OSError as error:
-        good, data, given = False, b"", error.strerror or error
-    if not good:
-        raise RecipeError.single(
-            f"{path}: not the list of withdrawn documents",
-            str(path),
-            given=given,
-            expected=f"contents with hash {row.data.get('file_hash')}, as row {row.number} says",
-            fix="take the file from a copy of the run; `recipe audit` names every fault",
-        )
-    plain: dict[str, Any] = json.loads(data)
-    return plain
+        if row.data["file"] == f"withdrawn/{path.name}":
+            data = path.read_bytes()
+            plain = json.loads(data)
+            if digest(data) == row.data["file_hash"] and lacking(plain, WITHDRAWN) is None:
+                return dict(plain)
+    except (OSError, ValueError, RecursionError) as error:
+        given = getattr(error, "strerror", None) or error
+    raise RecipeError.single(
+        f"{path}: not the list of withdrawn documents",
+        str(path),
+        given=given,
+        expected=f"contents with hash {row.data['file_hash']}, as row {row.number} says",
+        fix="take the file from a copy of the run; `recipe audit` names every fault",
+    )

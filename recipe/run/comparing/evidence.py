@@ -7,6 +7,7 @@ the decision was made can be shown, and not changed, later.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from recipe.errors import RecipeError
@@ -47,6 +48,8 @@ def read_evidence(folder: RunFolder, mark: str) -> Plain:
         RecipeError: it is missing, or its bytes are not those that were written.
     """
     path = evidence_path(folder, mark)
+    if not re.fullmatch("[0-9a-f]{64}", mark):
+        raise _lost(folder.path / FOLDER, "a name that is no hash", f"{mark!r:.80}")
     try:
         data = path.read_bytes()
     except OSError as error:
