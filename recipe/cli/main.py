@@ -6,6 +6,7 @@ Only the verb that was called is imported, so that ``recipe --help`` answers at 
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -248,9 +249,20 @@ def _dispatch(words: list[str]) -> int:
         name, rest = f"{name} {rest[0]}", rest[1:]
     if name not in VERBS:
         raise _unknown(name)
-    module = cast(VerbModule, importlib.import_module(VERBS[name].module))
+    module = _imported(VERBS[name].module)
     parser = _parser(name, module)
     return module.execute(parser.parse_intermixed_args(rest))
+
+
+def _imported(name: str) -> VerbModule:
+    """A verb's module; what is imported stays, so that looking for garbage meanwhile is time for nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return cast(VerbModule, importlib.import_module(name))
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def overview() -> str:
