@@ -11,7 +11,18 @@ from pathlib import Path
 
 from tests.benchmarks.figures import machine, table, write_json
 
-NAMES = ("batches", "metadata", "packing", "schedule", "opening", "files", "auditing", "tracing", "command")
+NAMES = (
+    "batches",
+    "metadata",
+    "packing",
+    "schedule",
+    "opening",
+    "files",
+    "manifests",
+    "auditing",
+    "tracing",
+    "command",
+)
 
 
 def main() -> int:
