@@ -1,43 +1,88 @@
-"""The decorator of compiled loops: cached where a cache can be written, compiled anew elsewhere."""
+"""The decorator of compiled loops: compiled on their first call, cached where a cache can be written.
+
+Numba takes a third of a second to import. What needs no loop (a status, a branch, a plan of few pools) does
+not wait for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property, update_wrapper
+from importlib import import_module
+from types import FunctionType
 from typing import Any, TypeVar, cast
-
-import numba
-import numpy as np
-from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile a loop to machine code that runs without the interpreter lock.
+    """Compile a loop, when it is first called, to machine code that runs without the interpreter lock.
 
     The compiled code is cached beside the module or, in a read-only install, in the user's cache
     folder; where neither can be written it is compiled in each process.
     """
-    return _compiled(function, forceinline=False)
+    return cast(F, _Kernel(function, forceinline=False))
 
 
 def inlined(function: F) -> F:
     """A kernel that becomes part of the kernels that call it: for what runs many times a batch."""
-    return _compiled(function, forceinline=True)
+    return cast(F, _Kernel(function, forceinline=True))
 
 
-def _compiled(function: F, *, forceinline: bool) -> F:
-    options: dict[str, Any] = {"nogil": True, "forceinline": forceinline}
-    try:
-        return cast(F, numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # numba: no place for a cache
-        return cast(F, numba.njit(**options)(function))
+def imported(module: str, name: str) -> Any:
+    """What kernels use of a module that is imported when the first of them is compiled."""
+    return _Imported(module, name)
+
+
+def load() -> None:
+    """Import the compiler now: for a process that wants its first batch at once, later."""
+    _size((1, 2))
+
+
+class _Imported:
+    """A global of kernels that is not there yet."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    @cached_property
+    def compiled(self) -> Any:
+        return getattr(import_module(self._module), self._name)
+
+
+class _Kernel:
+    """A function that its first call, or the compilation of a kernel that calls it, compiles."""
+
+    def __init__(self, function: Callable[..., Any], *, forceinline: bool) -> None:
+        update_wrapper(self, function)
+        self._function, self._forceinline = cast(FunctionType, function), forceinline
+
+    def __call__(self, *given: Any) -> Any:
+        return self.compiled(*given)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """Numba's function, over a copy of the original that sees the other kernels as compiled, too."""
+        import numba  # slow to import: see the module's docstring
+
+        function = self._function
+        found = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+        known = {name: it.compiled for name, it in found.items() if isinstance(it, _Kernel | _Imported)}
+        copied = FunctionType(
+            function.__code__,
+            {**function.__globals__, **known},
+            function.__name__,
+            function.__defaults__,
+            function.__closure__,
+        )
+        copied.__module__, copied.__qualname__ = function.__module__, function.__qualname__
+        options: dict[str, Any] = {"nogil": True, "forceinline": self._forceinline}
+        try:
+            return numba.njit(cache=True, **options)(copied)
+        except RuntimeError:  # numba: no place for a cache
+            return numba.njit(**options)(copied)
 
 
 @kernel
-def _size(numbers: NDArray[np.int64]) -> int:
+def _size(numbers: tuple[int, ...]) -> int:
     return len(numbers)
-
-
-# Numba loads most of itself with the first kernel; that is part of importing it, not of the first batch.
-_size(np.empty(0, np.int64))

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, types  # type: ignore[attr-defined]
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from recipe.maths.kernels import inlined, kernel
+from recipe.maths.kernels import imported, inlined, kernel
 from recipe.sequences.page import Page
 from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, OLD_BOS, OLD_EOS
 
@@ -25,6 +22,10 @@ TOKEN_TYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16")
 
 AHEAD_BYTES = 1 << 14
 """How much of the next piece is fetched while one is copied."""
+
+_carray = imported("numba", "carray")
+_pointer = imported("recipe.sequences.intrinsics", "pointer")
+_fetch = imported("recipe.sequences.intrinsics", "fetch")
 
 _MARKERS = tuple(np.empty(0, name) for name in TOKEN_TYPES)
 """One empty array a width: the copying loop is compiled for those in use."""
@@ -96,32 +97,6 @@ def segment_lengths(segment_ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], 
     edges[:, 1:] = segment_ids[:, 1:] != segment_ids[:, :-1]
     starts = np.append(np.flatnonzero(edges.reshape(-1)), segment_ids.size).astype(np.int32)
     return starts, int(np.diff(starts).max(initial=0))
-
-
-@intrinsic
-def _pointer(_context: Any, _address: Any = None) -> Any:
-    """An address as a pointer (an intrinsic: numba has no cast of its own)."""
-
-    def generate(_inner: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
-
-    return types.voidptr(types.uint64), generate
-
-
-@intrinsic
-def _fetch(_context: Any, _address: Any = None) -> Any:
-    """Ask the processor for a line of memory that will be read soon."""
-
-    def generate(inner: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        functions: Any = builder.module.globals
-        function = functions.get("llvm.prefetch.p0") or ir.Function(builder.module, kind, "llvm.prefetch.p0")
-        read, second_level, data = (ir.Constant(number, k) for k in (0, 2, 1))
-        builder.call(function, [builder.inttoptr(args[0], pointer), read, second_level, data])
-        return inner.get_dummy_value()
-
-    return types.void(types.uint64), generate
 
 
 @inlined
@@ -269,7 +244,7 @@ def _assemble(marker: Any, width: int, given: Any, rows: NDArray[np.int64], page
                 return piece[SLOT]
             _ahead(given, rows, (r, i), marker.itemsize)
             first = np.uint64(np.int64(address) + piece[BASE] * marker.itemsize)
-            tokens = carray(_pointer(first), (piece[TOKENS],), marker.dtype)
+            tokens = _carray(_pointer(first), (piece[TOKENS],), marker.dtype)
             place: Any = (col, piece[START], piece[STOP], piece[FRESH], piece[FLAGS], piece[TOKENS], seam)
             after, seam = _piece(tokens, ids, labels, place, rule)
             _number(positions[col:after], segments[col:after], col if of[GO_ON] else 0, segment)
