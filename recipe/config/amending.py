@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 from recipe.config.amending_shares import amend_shares, name_new_pools
 from recipe.config.amendment import Amendment, refusal
 from recipe.config.building import build_recipe, recipe_to_plain
-from recipe.config.override_text import Change
+from recipe.config.change import Change
 from recipe.config.overrides import apply_change, read_overrides, refused
 from recipe.config.problems import Fault
 from recipe.config.recipe import Recipe

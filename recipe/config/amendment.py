@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recipe.config.override_text import Change
+from recipe.config.change import Change
 from recipe.config.problems import Fault
 from recipe.config.recipe import Recipe
 from recipe.config.stage import SHARES

@@ -14,8 +14,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from recipe.config.building import build_recipe
+from recipe.config.change import Change
 from recipe.config.naming import folder_name
-from recipe.config.override_text import Change
 from recipe.config.overrides import apply_changes, read_overrides
 from recipe.config.problems import nearest, shown
 from recipe.config.recipe import Recipe

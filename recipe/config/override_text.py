@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice, product
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 from antlr4 import CommonTokenStream, InputStream  # type: ignore[import-untyped]
 from hydra.core.override_parser.overrides_parser import create_functions
@@ -29,11 +28,10 @@ from hydra.errors import HydraException
 from hydra.grammar.gen.OverrideLexer import OverrideLexer
 from hydra.grammar.gen.OverrideParser import OverrideParser
 
+from recipe.config.change import Change, Kind
 from recipe.config.problems import Fault, Place, faults, problem, shown
 from recipe.config.strict_yaml import DEEPEST, ONCE, parse_yaml
 from recipe.errors import RecipeError
-
-Kind = Literal["set", "add", "force", "delete"]
 
 MOST_JOBS = 1000
 """A sweep over more is refused: each is a run."""
@@ -42,23 +40,6 @@ _PREFIXES: tuple[tuple[str, Kind], ...] = (("++", "force"), ("+", "add"), ("~", 
 _PLAIN_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
 _KEY = re.compile(r"[^\s=,{}\[\]()'\"]+")
 _FUNCTIONS = create_functions()
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One override, read."""
-
-    text: str
-    kind: Kind
-    key: str
-    """Dotted key, or ``group`` / ``group@package`` of Hydra."""
-    value: Any = None
-    has_value: bool = True
-
-    @property
-    def place(self) -> Place:
-        """The key's parts."""
-        return tuple(self.key.split("."))
 
 
 class _WrittenFloat(float):

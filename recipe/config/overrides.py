@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
+from recipe.config.change import Change
 from recipe.config.merging import STAGE_ALTERNATIVES, drop_alternatives
-from recipe.config.override_text import Change, read_override
 from recipe.config.problems import TARGET, Fault, Place, Vocabulary, nearest, shown
 
 _NAMED = ("pools", "groups", "stages")
@@ -20,6 +20,10 @@ _FREE = ("trainer", "policy")
 def read_overrides(texts: Sequence[str]) -> tuple[list[Change], list[Fault]]:
     """The overrides that can be read, and the faults of those that cannot."""
     changes, found = list[Change](), list[Fault]()
+    if not texts:
+        return changes, found
+    from recipe.config.override_text import read_override  # Hydra's grammar takes long to import
+
     for text in texts:
         try:
             changes.append(read_override(text))

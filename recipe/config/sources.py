@@ -15,6 +15,7 @@ from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSou
 from omegaconf import OmegaConf
 
 from recipe.config.problems import nearest, shown
+from recipe.config.shipped import shipped_conf, titled
 from recipe.config.strict_yaml import read_yaml
 from recipe.errors import RecipeError
 
@@ -23,15 +24,6 @@ PRIMARY = "__recipe__"
 """What Hydra calls the recipe that is loaded: it stands at the top, above all groups."""
 _SUFFIXES = (".yaml", ".yml")
 _GROUP_KEY = re.compile(r"^(?P<words>(?:(?:optional|override)\s+)*)(?P<group>[^/\s].*)$")
-
-
-def shipped_conf() -> Path:
-    """The folder of shipped recipes: inside the installed package, else at the top of a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package / "conf", package.parent / "conf"):
-        if (folder / "recipe").is_dir():
-            return folder
-    raise FileNotFoundError(f"no shipped recipes beside {package}: the installation is incomplete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +37,6 @@ class Located:
     def title(self) -> str:
         """What messages call the recipe."""
         return titled(self.file)
-
-
-def titled(file: Path) -> str:
-    """A file as messages name it: short where it is shipped or below the working directory."""
-    file = file.absolute()
-    for top in (shipped_conf().parent, Path.cwd()):
-        if file.is_relative_to(top):
-            return file.relative_to(top).as_posix()
-    return str(file)
 
 
 def locate(source: str | Path, config_dir: Path | None = None) -> Located:

@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 
 from recipe.config import read_yaml, recipe_schema, recipe_to_plain
-from recipe.config.sources import shipped_conf
+from recipe.config.shipped import shipped_conf
 from recipe.config.stage import Stage
 from recipe.config.vocabulary import VOCABULARY, keys_of
 

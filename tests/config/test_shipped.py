@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from recipe.config import fingerprint, load_recipe, recipe_from_plain, recipe_to_plain, settle
-from recipe.config.sources import shipped_conf
+from recipe.config.shipped import shipped_conf
 from recipe.maths.rounding import largest_remainder
 
 NAMES = sorted(file.stem for file in (shipped_conf() / "recipe").glob("*.yaml"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recipe import RecipeError
 from recipe.config.override_text import read_override
-from recipe.config.sources import shipped_conf
+from recipe.config.shipped import shipped_conf
 from recipe.run.branching.wishes import Wish, override_value, read_branch_file, read_wishes
 
 NONE = Wish(name="")

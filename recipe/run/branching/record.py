@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from recipe.config import Recipe
-from recipe.config.override_text import read_override
+from recipe.config.overrides import read_overrides
 from recipe.mixing.outlook import Outlook
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.withdrawals import Withdrawals
@@ -59,7 +59,7 @@ def _side(origin: Origin, recipe: Recipe, holdings: Holdings) -> Side:
 def _named(planned: Planned) -> list[str]:
     """Dotted keys of the recipe that a wish names."""
     wish = planned.wish
-    keys = [read_override(text).key for text in wish.overrides]
+    keys = [change.key for change in read_overrides(wish.overrides)[0]]
     stages = dict.fromkeys(
         key.split(".")[1] for key in keys if key.startswith("stages.") and key.count(".") > 1
     )

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from recipe.config import expand_sweep, read_yaml
 from recipe.config.problems import nearest
-from recipe.config.sources import shipped_conf, titled
+from recipe.config.shipped import shipped_conf, titled
 from recipe.errors import Problem, RecipeError
 
 Data = Literal["continue", "fresh"]

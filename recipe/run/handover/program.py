@@ -18,7 +18,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from pathlib import Path
 
 from recipe import errors
-from recipe.config.sources import shipped_conf
+from recipe.config.shipped import shipped_conf
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.statement import software
