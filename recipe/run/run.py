@@ -193,7 +193,7 @@ class Run:
 
         say(self._folder, body)
 
-    def amend(
+    def amend(  # noqa: PLR0913 - as amend_run
         self,
         changes: Sequence[str],
         *,
@@ -201,6 +201,7 @@ class Run:
         approved_by: str | None = None,
         step: int | None = None,
         from_pool: str | None = None,
+        allow_targets: Sequence[str] = (),
     ) -> bytes:
         """Change the recipe from a step on; what was spent stays spent.
 
@@ -215,6 +216,7 @@ class Run:
             approved_by: who said so.
             step: the first step under the changed recipe; default: ``run.step``.
             from_pool: the pool that gives (or gets) the difference in shares.
+            allow_targets: dotted names that a changed ``policy._target_`` may have beside the shipped ones.
 
         Returns:
             The state from which every rank goes on, for ``stream_from``.
@@ -224,7 +226,8 @@ class Run:
         """
         stage = list(self.recipe.stages)[self._stream_snapshot(self.step if step is None else step).stage]
         new = amended(self.recipe, changes, stage=stage, from_pool=from_pool)
-        return self.turn_to(new, Approval(reason=reason, approved_by=approved_by), step)
+        approval = Approval(reason=reason, approved_by=approved_by)
+        return self.turn_to(new, approval, step, allow_targets=allow_targets)
 
     def consult(
         self, step: int, losses: Mapping[str, Any], *, allow_targets: Sequence[str] = ()
@@ -265,15 +268,19 @@ class Run:
         if not is_due(self.recipe, curriculum, step, last.step):
             return None
         at = self._stream_snapshot(step)
-        return self.turn_to(*asked(self.recipe, at, losses, last.memory, allow_targets), step)
+        answer = asked(self.recipe, at, losses, last.memory, allow_targets)
+        return self.turn_to(*answer, step, allow_targets=allow_targets)
 
-    def turn_to(self, new: Recipe, approval: Approval, step: int | None = None) -> bytes:
+    def turn_to(
+        self, new: Recipe, approval: Approval, step: int | None = None, *, allow_targets: Sequence[str] = ()
+    ) -> bytes:
         """Go on with another recipe from a step on, as :meth:`amend` does.
 
         Args:
             new: the whole recipe.
             approval: the reason, who approved it, and what it rests on.
             step: the first step under it; default: ``run.step``.
+            allow_targets: as for :meth:`amend`.
         """
         self._check_open()
         said = approval.to_plain()
@@ -285,7 +292,8 @@ class Run:
             place = Place(state=self._state_at(at), version_hash=hashed, from_state=False)
             change = open_for(place, new, None, None)
             try:
-                _, base = worked_out(self._folder, place, change, anew=approval.by == "policy")
+                anew = approval.by == "policy"
+                _, base = worked_out(self._folder, place, change, anew=anew, allow=allow_targets)
                 subject, turning = turned(self._folder, place, change, base, said)
                 self._turn(subject, turning, change.pools)
             except BaseException:

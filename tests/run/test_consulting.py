@@ -105,6 +105,17 @@ def test_a_policy_that_was_allowed_at_the_start_is_asked_only_where_it_is_allowe
         assert run.consult(10, {}, allow_targets=ALLOW) is not None
 
 
+def test_an_amendment_by_a_handle_brings_a_policy_in_only_where_it_is_allowed(tmp_path: Path, build: Build):
+    target, every = (f"++policy.{key}={OWN[key]}" for key in OWN)
+    with recipe.start_run(
+        recipe_with(build, {"_target_": "recipe.maths.policies.OnlineMixing", "every": 48}), tmp_path / "run"
+    ) as run:
+        with pytest.raises(RecipeError, match="--allow-target"):
+            run.amend([target, every], reason="ours", step=10)
+        run.amend([target, every], reason="ours", step=10, allow_targets=ALLOW)
+        assert run.consult(20, {}, allow_targets=ALLOW) is not None
+
+
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
