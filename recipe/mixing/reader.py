@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from recipe.mixing.dealing import dealt_rows
 from recipe.mixing.memory import Memory
+from recipe.mixing.reading import LABELS
 from recipe.mixing.sheets import Library
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.sequences.assembly import Sheet, Sources, assemble, segment_lengths
@@ -41,6 +42,8 @@ class Span(NamedTuple):
     sheet: Sheet
     sources: Sources
     context: int
+    labels: NDArray[np.int64]
+    """int64[num_steps]: positions that carry a label."""
 
     def holds(self, step: int) -> bool:
         """Whether the step is one of these."""
@@ -57,6 +60,16 @@ def _dealt(num_steps: int, batch: int, deal: Deal) -> NDArray[np.int64]:
     """int64[num_steps, rows]: a rank's rows in steps that lie one behind the other."""
     dealt = dealt_rows(batch, deal.rank, deal.size, deal.micro_batch)
     return dealt + np.arange(num_steps)[:, None] * batch
+
+
+def _labels(walked: Walked) -> NDArray[np.int64]:
+    """int64[num_steps]: labels of every walked step, from the counts of its sequences."""
+    labels = np.empty(len(walked.pools), np.int64)
+    for number, block in enumerate(walked.blocks):
+        rows, totals = np.flatnonzero(walked.block_of == number), block.totals[:, LABELS]
+        labels[rows] = totals[walked.indices[rows] + 1] - totals[walked.indices[rows]]
+    summed: NDArray[np.int64] = labels.reshape(walked.num_steps, -1).sum(axis=1)
+    return summed
 
 
 class Reader:
@@ -107,7 +120,10 @@ class Reader:
         stage = self._ground.curriculum.stages[stretch.stage].name
         sources = self._library.sources(self._ground.recipe, stage)
         sheet = self._library.sheet(walked)
-        return Span(walked.first_step, walked.num_steps, stretch.batch, sheet, sources, stretch.context)
+        labels = _labels(walked)
+        return Span(
+            walked.first_step, walked.num_steps, stretch.batch, sheet, sources, stretch.context, labels
+        )
 
     def batch(self, step: int, deal: Deal) -> Batch | None:
         """The rows of a rank in a step; None where the run ended before it."""

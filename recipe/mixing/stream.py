@@ -149,9 +149,7 @@ class Stream:
         """
         batch = self._reader.batch(step, Deal(dp_rank, dp_size, micro_batch, cu_seqlens))
         if batch is None:
-            end = self.end_step or 0
-            has = f"steps 0..{end - 1}" if end else "no step"
-            raise ValueError(f"the run ended at step {end}: it has {has}, not step {step}")
+            raise self._ended_before(step)
         return batch
 
     def batches(  # noqa: PLR0913 - the trainer's own words
@@ -184,6 +182,28 @@ class Stream:
                 yield step, batch
 
         return run_ahead(produce, read_ahead) if read_ahead else produce()
+
+    def num_labels(self, step: int) -> int:
+        """Positions of the whole batch of a step that carry a label, over all ranks: from metadata alone.
+
+        What a mean loss over ranks and micro-batches divides by, without asking the other ranks.
+
+        Raises:
+            ValueError: the run has no such step, or ended before it.
+        """
+        span = self._reader.span(step)
+        if span is None:
+            raise self._ended_before(step)
+        return int(span.labels[step - span.first_step])
+
+    def known(self, step: int) -> Snapshot:
+        """The last snapshot at or before a step that something passed; nothing is walked for it."""
+        return self._memory.before(step)
+
+    def _ended_before(self, step: int) -> ValueError:
+        end = self.end_step or 0
+        has = f"steps 0..{end - 1}" if end else "no step"
+        return ValueError(f"the run ended at step {end}: it has {has}, not step {step}")
 
     def provenance(self, step: int, row: int) -> list[PieceAt]:
         """Where the document tokens of a row of the global batch come from, left to right.

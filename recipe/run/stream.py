@@ -134,6 +134,13 @@ class RunStream(Stream):
             return self.at(step).snapshot(step)
         return super().snapshot(step)
 
+    def num_labels(self, step: int) -> int:
+        """Labels of a step over all ranks, as :meth:`Stream.num_labels`."""
+        self._approach(step)
+        if step < self.floor:
+            return self.at(step).num_labels(step)
+        return super().num_labels(step)
+
     def provenance(self, step: int, row: int) -> list[PieceAt]:
         """Where the body tokens of a row of the global batch come from, left to right."""
         self._approach(step)

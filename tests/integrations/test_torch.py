@@ -29,15 +29,60 @@ def read(dataset: StreamDataset, workers: int = 0, context: str | None = None) -
     ]
 
 
-def test_items_are_the_rows_of_the_stream_as_int64(state):
+def test_items_are_the_rows_of_the_stream_over_the_same_memory(state):
     dataset, stream = StreamDataset(state), stream_from(state)
     assert len(dataset) == stream.num_steps == 24
     for step in (0, 15, 16, 23):
         batch, item = stream.batch(step), dataset[step]
-        assert set(item) == {*batch, "step"}
+        assert set(item) == {*batch, "step", "num_labels"}
         for name, array in batch.items():
-            assert item[name].dtype == torch.int64
+            assert item[name].numpy().dtype == array.dtype
             assert np.array_equal(item[name].numpy(), array)
+    served = dataset.stream().batch(3)
+    assert torch.from_numpy(served["labels"]).data_ptr() == served["labels"].ctypes.data
+
+
+def test_an_item_that_is_kept_is_not_written_over(state):
+    dataset = StreamDataset(state)
+    kept = [dataset[step] for step in range(16)]
+    again = StreamDataset(state)
+    for step, item in enumerate(kept):
+        assert torch.equal(item["input_ids"], again[step]["input_ids"])
+
+
+def test_several_items_at_once_are_those_items(state):
+    dataset = StreamDataset(state)
+    for step, item in zip((3, 1, 20), dataset.__getitems__([3, 1, 20]), strict=True):
+        assert torch.equal(item["labels"], dataset[step]["labels"])
+
+
+def test_the_number_of_labels_is_the_batchs_over_all_ranks(state):
+    dataset = StreamDataset(state, dp_rank=1, dp_size=2)
+    whole = StreamDataset(state)
+    for step in range(24):
+        labels = int((whole[step]["labels"] != -100).sum())
+        assert dataset.num_labels(step) == int(dataset[step]["num_labels"]) == labels
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_micro_batches_are_megatrons(state, size):
+    """Micro-batch j of rank r of W holds rows j*mb*W + r*mb of the schedule's order."""
+    whole = StreamDataset(state)
+    for rank in range(size):
+        dataset = StreamDataset(state, dp_rank=rank, dp_size=size, micro_batch=1)
+        for step in (0, 20):
+            parts = list(dataset.micro_batches(dataset[step]))
+            assert [(part.number, part.of) for part in parts] == [(j, 4 // size) for j in range(4 // size)]
+            for part in parts:
+                row = part.number * size + rank
+                assert torch.equal(part.batch["input_ids"], whole[step]["input_ids"][row : row + 1])
+                assert int(part.batch["num_labels"]) == whole.num_labels(step)
+
+
+def test_micro_batches_need_their_size(state):
+    dataset = StreamDataset(state)
+    with pytest.raises(ValueError, match="micro_batch="):
+        dataset.micro_batches(dataset[0])
 
 
 @pytest.mark.parametrize(("workers", "context"), [(1, "fork"), (2, "fork"), (4, "fork"), (2, "spawn")])

@@ -1,7 +1,7 @@
-"""The stream as a map-style torch dataset: item ``step`` is this rank's rows of that step.
+"""Where a trainer stands in the stream: what the map-style and the iterable dataset have in common.
 
-The dataset holds no position that workers could disagree about: an item is a function of its
-step. The only thing that is counted is the step the *trainer* reached, in the trainer's process.
+No position is kept that workers could disagree about: an item is a function of its step. The only
+thing that is counted is the step the *trainer* reached, in the trainer's process.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch.utils.data import Dataset, Sampler
 
 from recipe.errors import RecipeError
+from recipe.integrations.torch.micro import MicroBatch, micro_batches
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.dealing import check_dealing
 from recipe.mixing.snapshot import Snapshot
@@ -26,21 +25,16 @@ from recipe.run.stream import RunStream
 
 FORMAT = 1
 _WALKED_STEPS = 16
-"""Steps the sampler looks ahead where a pool may run dry."""
+"""Steps looked ahead where a pool may run dry."""
+
 Item = dict[str, torch.Tensor]
+"""This rank's rows of a step, over the memory they were assembled in: ``input_ids, labels`` int64[rows,
+context]; ``position_ids, segment_ids`` int32; ``attention_mask`` int8; ``pool`` int64[rows]; ``step`` and
+``num_labels`` int64[], the labels of the whole step over all ranks."""
 
 
-class StreamDataset(Dataset[Item]):
-    """Rows of one data-parallel rank, a step an item; safe to hand to any number of loader workers.
-
-    Use it with ``batch_size=None`` (an item is a batch already) and its own sampler::
-
-        dataset = StreamDataset(run.state(), dp_rank=rank, dp_size=world)
-        loader = DataLoader(dataset, batch_size=None, sampler=dataset.sampler(), num_workers=2)
-        for step, batch in dataset.follow(loader):
-            train(batch)
-            save(model, dataset.state_dict())
-    """
+class TrainerPlace:
+    """The rows of one data-parallel rank from a state on, and the step that its trainer reached."""
 
     def __init__(
         self,
@@ -52,6 +46,14 @@ class StreamDataset(Dataset[Item]):
         pools_root: str | Path | None = None,
     ) -> None:
         """Open no pool yet; ``state`` is what ``run.state(step)`` gave, on this machine or another.
+
+        Args:
+            state: of any step; the trainer stands there.
+            dp_rank: of this process among the data-parallel ones; see :func:`ranks_from`.
+            dp_size: how many data-parallel ranks there are.
+            micro_batch: sequences of a rank that go through the model at once: rows are then dealt as
+                Megatron deals them.
+            pools_root: where the pools are on this machine.
 
         Raises:
             RecipeError: a batch of the run, in whatever stage, cannot be dealt to so many ranks.
@@ -69,44 +71,42 @@ class StreamDataset(Dataset[Item]):
     def __len__(self) -> int:
         """Steps of the whole run, those taken included: planned, fewer once it is known to end early.
 
-        That a pool runs dry (``on_exhausted: stop`` or ``redistribute``) is known once the sampler
-        has come so far.
+        That a pool runs dry (``on_exhausted: stop`` or ``redistribute``) is known once a loader has
+        come so far.
         """
-        stream = self._stream()
+        stream = self.stream()
         return stream.num_steps if stream.end_step is None else stream.end_step
 
-    def __getitem__(self, step: int) -> Item:
-        """This rank's rows of a step, int64.
-
-        ``input_ids, labels, position_ids, segment_ids, attention_mask`` [rows, context], ``pool``
-        [rows] and ``step`` [].
+    def item(self, step: int) -> Item:
+        """This rank's rows of a step; nothing is copied.
 
         Raises:
             IndexError: the run has no such step, or ended before it.
         """
         if not 0 <= step < len(self):
             raise IndexError(f"step {step} is outside 0..{len(self) - 1}")
+        stream = self.stream()
         try:
-            batch = self._stream().batch(step, *self._deal)
+            batch = stream.batch(step, *self._deal)
         except ValueError as error:
-            if self._stream().end_step is None:
+            if stream.end_step is None:
                 raise
             raise IndexError(str(error)) from error
-        item = {name: torch.from_numpy(np.asarray(array, dtype=np.int64)) for name, array in batch.items()}
-        item["step"] = torch.tensor(step)
+        item = {name: torch.from_numpy(array) for name, array in batch.items()}
+        item["step"], item["num_labels"] = torch.tensor(step), torch.tensor(stream.num_labels(step))
         return item
 
-    def sampler(self) -> Sampler[int]:
-        """The steps still to be taken, in order, from where the trainer stands when the loader starts.
-
-        It ends where the run ends, also when a pool runs dry before the planned length: where one may,
-        it walks ahead over metadata, so that no worker is asked for a step that is not there.
-        """
-        return _StepsLeft(self)
+    def num_labels(self, step: int) -> int:
+        """Labels of the whole step, over all ranks and micro-batches; no rank asks another."""
+        return self.stream().num_labels(step)
 
     def steps_left(self) -> Iterator[int]:
-        """What :meth:`sampler` gives."""
-        stream, step = self._stream(), self.step
+        """The steps from where the trainer stands to where the run ends, also when a pool runs dry early.
+
+        Where one may, this walks ahead over metadata, so that no worker is asked for a step that
+        is not there.
+        """
+        stream, step = self.stream(), self.step
         if all(stream.recipe.exhaustion(name) == "repeat" for name in stream.pools):
             yield from range(step, stream.num_steps)
             return
@@ -129,9 +129,21 @@ class StreamDataset(Dataset[Item]):
             self.step = step + 1
             yield step, item
 
+    def micro_batches(self, item: Item) -> Iterator[MicroBatch]:
+        """A step's micro-batches of this rank, in the order in which Megatron takes them.
+
+        Raises:
+            ValueError: no ``micro_batch`` was given.
+        """
+        if self._deal[2] is None:
+            raise ValueError(
+                "micro_batches needs micro_batch=, the sequences that go through the model at once"
+            )
+        return micro_batches(item, self._deal[2])
+
     def state_dict(self) -> dict[str, Any]:
         """Where the trainer stands: goes into its checkpoint, and is enough to go on from."""
-        state = replace(State.from_bytes(self._state), snapshot=self._stream().snapshot(self.step))
+        state = replace(State.from_bytes(self._state), snapshot=self.stream().snapshot(self.step))
         return {"format": FORMAT, "step": self.step, "state": state.to_bytes()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -143,6 +155,12 @@ class StreamDataset(Dataset[Item]):
         self._opened = None
         self.step = state["step"]
 
+    def stream(self) -> RunStream:
+        """The stream of this process: a forked or spawned worker opens its own."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = (os.getpid(), stream_from(self._state, pools_root=self._pools_root))
+        return self._opened[1]
+
     def _checked(self, state: bytes) -> State:
         """The state, if every batch of its run can be dealt to these ranks."""
         place = State.from_bytes(state)
@@ -150,12 +168,6 @@ class StreamDataset(Dataset[Item]):
         batches = {stretch.batch for stretch in Curriculum.from_recipe(place.recipe).stretches}
         check_dealing(tuple(sorted(batches)), dp_size, micro_batch)
         return place
-
-    def _stream(self) -> RunStream:
-        """The stream of this process: a forked or spawned worker opens its own."""
-        if self._opened is None or self._opened[0] != os.getpid():
-            self._opened = (os.getpid(), stream_from(self._state, pools_root=self._pools_root))
-        return self._opened[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the open stream: what travels to a worker."""
@@ -170,14 +182,3 @@ def _ahead(stream: RunStream, at: Snapshot) -> Snapshot:
         except RecipeError:
             continue
     return at
-
-
-class _StepsLeft(Sampler[int]):
-    def __init__(self, dataset: StreamDataset) -> None:
-        self._dataset = dataset
-
-    def __iter__(self) -> Iterator[int]:
-        return self._dataset.steps_left()
-
-    def __len__(self) -> int:
-        return len(self._dataset) - self._dataset.step

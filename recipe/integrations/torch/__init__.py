@@ -1,0 +1,22 @@
+"""The stream for PyTorch: datasets, ranks, micro-batches and attention masks."""
+
+from recipe.integrations.torch.dataset import StreamDataset
+from recipe.integrations.torch.iterable import StreamIterable
+from recipe.integrations.torch.masks import Varlen, attention_bias, block_mask, varlen
+from recipe.integrations.torch.micro import MicroBatch
+from recipe.integrations.torch.place import Item, TrainerPlace
+from recipe.integrations.torch.ranks import Ranks, ranks_from
+
+__all__ = [
+    "Item",
+    "MicroBatch",
+    "Ranks",
+    "StreamDataset",
+    "StreamIterable",
+    "TrainerPlace",
+    "Varlen",
+    "attention_bias",
+    "block_mask",
+    "ranks_from",
+    "varlen",
+]

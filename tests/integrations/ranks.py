@@ -1,0 +1,57 @@
+"""Real processes that talk over gloo."""
+
+from __future__ import annotations
+
+import os
+import socket
+import traceback
+from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+
+def on_ranks(work: Callable[..., Any], size: int, *given: Any) -> list[Any]:
+    """What ``work(rank, *given)`` gives in every process of a world."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context, started = get_context("fork"), []
+    for rank in range(size):
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_rank, args=(theirs, rank, (size, port), work, given))
+        process.start()
+        theirs.close()
+        started.append((process, ours))
+    answers = [_answer(ours) for _, ours in started]
+    for process, _ in started:
+        process.join()
+    if failed := [text for done, text in answers if not done]:
+        raise AssertionError(failed[0])
+    return [answer for _, answer in answers]
+
+
+def _answer(pipe: Connection) -> tuple[bool, Any]:
+    try:
+        return pipe.recv()
+    except EOFError:
+        return False, "a rank died without a word"
+
+
+def _rank(pipe: Connection, rank: int, world: tuple[int, int], work: Callable[..., Any], given: Any) -> None:
+    size, port = world
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)}
+    torch.set_num_threads(1)
+    try:
+        dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+        answer = (True, work(rank, *given))
+        dist.barrier()
+        dist.destroy_process_group()
+    except BaseException:
+        answer = (False, traceback.format_exc())
+    pipe.send(answer)
+    pipe.close()
+    os._exit(0)
