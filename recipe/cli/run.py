@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recipe.cli.found import prepare_missing
 from recipe.cli.options import add_allow_target, add_json, add_recipe_words, split_words
-from recipe.cli.output import confirm, print_json, print_tables, progress, say
-from recipe.cli.status import superseded
-from recipe.config import Recipe, expand_sweep, load_recipe, sweep_labels
+from recipe.cli.output import confirm, print_json, progress, say
+from recipe.cli.run_account import Job, account, say_warnings, say_where
+from recipe.cli.run_training import train_job
+from recipe.config import expand_sweep, load_recipe, sweep_labels
 from recipe.errors import RecipeError
 from recipe.integrations.holding import Holding, inspect
-from recipe.integrations.job import expected_bytes, only_writer, repair, write_run
+from recipe.integrations.job import expected_bytes, only_writer, repair, sink_of, write_run
 from recipe.integrations.parquet import steps_of
-from recipe.mixing.plan import Plan
 from recipe.report.figures import amount, byte_size
-from recipe.report.spent import spent_tables, spent_to_plain
-from recipe.report.starts import policy_line
 from recipe.run.files import SEQUENCES
 from recipe.run.folder import RunFolder, check_name, read_version
-from recipe.run.ledger import read_tail, surviving
 from recipe.run.opening import find_place
 from recipe.run.run import Run
-from recipe.run.sayings import went_on_in
 from recipe.run.start import resume_or_start
 
 ASK_ABOVE_BYTES = 10 << 30
 _GAPS_TOLD = 10
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
-    """One run to be: its recipe, its folder, and the words that ask for it."""
-
-    source: str
-    overrides: tuple[str, ...]
-    recipe: Recipe
-    folder: Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,24 +107,27 @@ def _going_on(folder: RunFolder, overrides: list[str], args: argparse.Namespace)
 
 def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     prepare_missing(job.recipe, job.source, quiet=args.json)
-    accept = args.accept_data_change
+    if sink_of(job.recipe).format == "train":
+        return train_job(job, args)
+    return _write_job(job, args)
 
-    def warn(plan: Plan) -> None:
-        for warning in plan.warnings:
-            say(f"warning: {warning}", quiet=args.json)
+
+def _write_job(job: Job, args: argparse.Namespace) -> dict[str, Any]:
+    """The stream into files."""
+    accept = args.accept_data_change
 
     with resume_or_start(
         job.recipe,
         job.folder,
         accept_data_change=accept,
         allow_targets=args.allow_target,
-        on_plan=warn,
+        on_plan=lambda plan: say_warnings(plan, quiet=args.json),
     ) as run:
-        _say_where(run, quiet=args.json)
+        say_where(run, quiet=args.json)
         holding = inspect(run.path, run.step, hash_all=args.check)
         if run.complete and holding.is_whole:
             _say_held(run, holding, quiet=args.json)
-            return _account(run, job, 0, as_json=args.json)
+            return account(run, job, 0, as_json=args.json)
         _check_room(run, holding, yes=args.yes)
     # Opened again once the files are held: until then another process may have gone on with the run.
     with (
@@ -153,45 +140,7 @@ def _carry_out(job: Job, args: argparse.Namespace) -> dict[str, Any]:
         for gap in repair(run, holding):
             say(f"{run.path}: {gap}, and none can be written: its data was replaced since", quiet=args.json)
         _write(run, quiet=args.json)
-        return _account(run, job, first, as_json=args.json)
-
-
-def _account(run: Run, job: Job, first: int, *, as_json: bool) -> dict[str, Any]:
-    """Say what was spent against what was promised, and give it as plain values."""
-    ledger = run.path / "ledger.jsonl"
-    rows = [row.data for row in surviving(ledger, read_tail(ledger))]
-    stock = {name: int(pool["stock"]) for name, pool in rows[-1]["pools"].items()}
-    if not as_json:
-        for row in rows:
-            if row["kind"] == "warning":
-                say(f"warning: pool {row['pool']}, step {row['step']:,}: {row['what']}")
-        print_tables(spent_tables(run.recipe, rows, stock))
-        print(_closing_words(run, job, first))
-    return {
-        "run": str(run.path),
-        "step": run.step,
-        "num_steps": run.num_steps,
-        "complete": run.complete,
-        "sequences": str(run.path / SEQUENCES),
-        "stages": spent_to_plain(run.recipe, rows),
-    }
-
-
-def _say_where(run: Run, *, quiet: bool) -> None:
-    if run.ending:
-        say(f"{run.path}: ended early at step {run.step:,}: {run.ending}", quiet=quiet)
-    elif run.complete:
-        say(f"{run.path}: complete, {run.step:,} steps; no step is left to serve", quiet=quiet)
-    elif run.step:
-        say(f"{run.path}: going on at step {run.step:,} of {run.num_steps:,}", quiet=quiet)
-    else:
-        say(f"{run.path}: starting, {run.num_steps:,} steps", quiet=quiet)
-    if run.recipe.policy is not None and not run.complete:
-        say(f"{run.path}: {policy_line(run.recipe.policy.target)}", quiet=quiet)
-    if (decision := went_on_in(RunFolder(run.path))) is not None:
-        say(f"warning: {superseded(decision)}")
-    for name in run.data_change:
-        say(f"{run.path}: pool {name} changed; it is read from its beginning, on record", quiet=quiet)
+        return account(run, job, first, as_json=args.json)
 
 
 def _say_held(run: Run, holding: Holding, *, quiet: bool) -> None:
@@ -250,35 +199,3 @@ def _write(run: Run, *, quiet: bool) -> None:
         except KeyboardInterrupt:
             say(f"{run.path}: stopped; the same command goes on from step {run.step:,}")
             raise
-
-
-def _closing_words(run: Run, job: Job, first: int) -> str:
-    """What lies where now, and what to try next."""
-    folder = shlex.quote(str(run.path))
-    seed = job.recipe.seed + 1
-    others = [word for word in job.overrides if not word.startswith("seed=")]
-    words = shlex.join([job.source, *others, f"seed={seed}", "--name", f"{job.folder.name}-{seed}"])
-    is_stored = RunFolder(Path(job.source)).is_run
-    plan = shlex.join([job.source, *job.overrides, "--exact"])
-    again = "" if first == 0 else f" (this time from step {first:,})"
-    commands = (
-        (f"recipe audit {folder}", "recompute every number above, with code of its own"),
-        (f"recipe status {folder}", "where the run stands"),
-        *([] if is_stored else [(f"recipe plan {plan}", "the same numbers before the first step")]),
-        *([] if is_stored else [(f"recipe run {words}", "another seed, in its own folder")]),
-        ("recipe new --help", "a recipe for pools of your own"),
-    )
-    width = max(len(command) for command, _ in commands)
-    return "\n".join(
-        [
-            f"{run.path}: {run.step:,} steps{again}, on record in ledger.jsonl and manifests/",
-            *(
-                [f"{run.path}: ended before its planned {run.num_steps:,} steps: {run.ending}"]
-                * bool(run.ending)
-            ),
-            f"{run.path / SEQUENCES}: Parquet files, a row a sequence",
-            "",
-            "next",
-            *(f"  {command:<{width}}  {about}" for command, about in commands),
-        ]
-    )

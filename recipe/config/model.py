@@ -48,9 +48,10 @@ class ModelConfig(Model):
 
 
 class SinkConfig(Model):
-    """The files that ``recipe run`` writes the stream to."""
+    """Where ``recipe run`` sends the stream: into files, or through the reference trainer."""
 
-    format: Literal["parquet"] = "parquet"
+    format: Literal["parquet", "train"] = "parquet"
+    """``parquet``: files; ``train``: a small GPT, whose settings are ``trainer:`` (the ``train`` extra)."""
     rows_per_file: Count = 8192
     """Sequences in a file, about: a file holds whole steps."""
     compression: Literal["zstd", "snappy", "none"] = "zstd"

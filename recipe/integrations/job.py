@@ -209,13 +209,13 @@ def _lost(folder: Path, gaps: Sequence[Gap], floor: int) -> RecipeError:
 
 
 @contextmanager
-def only_writer(run_folder: Path) -> Iterator[None]:
-    """Hold a run's files for one writer; the system lets go of them when the process ends in any way.
+def only_writer(run_folder: Path, name: str = SEQUENCES) -> Iterator[None]:
+    """Hold a folder of a run's for one writer; the system lets go of it when the process ends in any way.
 
     Raises:
         RecipeError: another process holds them.
     """
-    folder = run_folder / SEQUENCES
+    folder = run_folder / name
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / _WRITER, os.O_RDWR | os.O_CREAT, 0o644)
     try:

@@ -2,6 +2,7 @@
 
 from recipe.integrations.torch.dataset import StreamDataset
 from recipe.integrations.torch.iterable import StreamIterable
+from recipe.integrations.torch.losses import PoolLosses, losses_by, pool_losses
 from recipe.integrations.torch.masks import Varlen, attention_bias, block_mask, varlen
 from recipe.integrations.torch.micro import MicroBatch
 from recipe.integrations.torch.place import Item, TrainerPlace
@@ -10,6 +11,7 @@ from recipe.integrations.torch.ranks import Ranks, ranks_from
 __all__ = [
     "Item",
     "MicroBatch",
+    "PoolLosses",
     "Ranks",
     "StreamDataset",
     "StreamIterable",
@@ -17,6 +19,8 @@ __all__ = [
     "Varlen",
     "attention_bias",
     "block_mask",
+    "losses_by",
+    "pool_losses",
     "ranks_from",
     "varlen",
 ]

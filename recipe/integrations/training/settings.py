@@ -1,0 +1,113 @@
+"""Settings of the reference trainer: the recipe's free ``trainer:`` block, read strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from recipe.errors import Problem, RecipeError
+
+
+def _number(value: Any) -> Any:
+    """A recipe keeps the decimals of its free parts as text, exactly."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+Decimal = Annotated[float, BeforeValidator(_number)]
+
+
+class Settings(BaseModel):
+    """What the reference trainer reads of ``trainer:``; anything else there is refused when it trains."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    layers: int = Field(default=4, ge=1)
+    """Transformer layers."""
+    heads: int = Field(default=4, ge=1)
+    """Attention heads; twice as many divide ``width``."""
+    width: int = Field(default=128, ge=2)
+    """Dimensions of a position's vector."""
+    learning_rate: Decimal = Field(default=1e-3, gt=0)
+    """At the end of the warm-up."""
+    warmup_steps: int = Field(default=20, ge=0)
+    """Steps in which the learning rate rises from zero."""
+    decay: Literal["cosine", "linear", "none"] = "cosine"
+    """How it falls over the rest of the run."""
+    final_rate: Decimal = Field(default=0.1, ge=0, le=1)
+    """What is left of it at the run's last step, as a part of ``learning_rate``."""
+    decay_share: Decimal = Field(default=1.0, gt=0, le=1)
+    """The part of the run, its last, in which it falls: 0.2 is a plateau and then a decay (WSD)."""
+    weight_decay: Decimal = Field(default=0.1, ge=0)
+    betas: tuple[Decimal, Decimal] = (0.9, 0.95)
+    clip: Decimal = Field(default=1.0, gt=0)
+    """Largest norm of a step's gradient."""
+    micro_batch: int | None = Field(default=None, ge=1)
+    """Sequences that go through the model at once; default: all of the step."""
+    init_seed: int = Field(default=0, ge=0)
+    """Of the first weights; the data has the recipe's own seed."""
+    device: str = "cpu"
+    """``cpu``, ``cuda``, ``cuda:1``."""
+    threads: int | None = Field(default=None, ge=1)
+    """Threads of the processor; part of what makes two runs equal to the bit. Default: torch's."""
+    checkpoint_steps: int | None = Field(default=None, ge=1)
+    """Steps between checkpoints; default: where a chunk closes."""
+    keep: int | None = Field(default=None, ge=1)
+    """Checkpoints whose weights stay on disk, the newest ones; that others went is on record. All by
+    default."""
+    validation: dict[str, str] = Field(default_factory=dict)
+    """Held-out pools by area: ``{code: pools/held/code}``; read whole, never counted in the run's tokens."""
+    final: dict[str, str] = Field(default_factory=dict)
+    """Pools of the final test, by name: measured at the run's end, sealed until a decision is recorded."""
+    validation_sequences: int = Field(default=64, ge=1)
+    """Sequences of a held-out pool that are read, from its beginning; fewer where it holds fewer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists_are_pairs(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and isinstance(given.get("betas"), list):
+            return {**given, "betas": tuple(given["betas"])}
+        return given
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> Settings:
+        if self.width % (2 * self.heads):
+            raise ValueError(f"width {self.width} is no multiple of 2 x {self.heads} heads")
+        return self
+
+
+def settings_of(trainer: Mapping[str, Any] | None) -> Settings:
+    """The settings that a recipe's ``trainer:`` block gives.
+
+    Raises:
+        RecipeError: every key that is none, with the nearest name, and every value that does not fit.
+
+    >>> settings_of({"layers": 2}).layers
+    2
+    """
+    try:
+        return Settings.model_validate(dict(trainer or {}))
+    except ValidationError as error:
+        raise RecipeError("trainer", [_problem(fault) for fault in error.errors()]) from None
+
+
+def _problem(fault: Any) -> Problem:
+    key = ".".join(map(str, ("trainer", *fault["loc"])))
+    name = str(fault["loc"][0]) if fault["loc"] else ""
+    if fault["type"] == "extra_forbidden":
+        near = get_close_matches(name, Settings.model_fields, n=1)
+        fix = (
+            f"did you mean {near[0]!r}?" if near else "leave it out: the reference trainer reads nothing else"
+        )
+        return Problem(key, fault["input"], f"one of {', '.join(Settings.model_fields)}", fix)
+    expected = fault["msg"].removeprefix("Value error, ")
+    about = Settings.model_fields[name].default if name in Settings.model_fields else None
+    fix = f"the default is {about}" if about is not None else "correct the value"
+    return Problem(key, fault["input"] if fault["loc"] else "these values", expected, fix)

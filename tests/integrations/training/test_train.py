@@ -1,0 +1,220 @@
+"""The reference trainer: on record, resumed to the bit, killed anywhere."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import recipe
+from recipe.config import Recipe
+from recipe.errors import RecipeError
+from recipe.integrations.training import weights as saved
+from recipe.integrations.training.loop import train
+from recipe.run.start import resume_or_start
+from tests.integrations.training.conftest import equal, weights
+
+Build = Callable[..., Recipe]
+
+
+def trained(told: Recipe, path: Path) -> Path:
+    with resume_or_start(told, path) as run:
+        train(run)
+    return path
+
+
+def in_a_child(work: Callable[[], None]) -> int:
+    """The signal or the code that a process of its own ended with."""
+    child = os.fork()
+    if not child:
+        try:
+            torch.set_num_threads(1)
+            work()
+        except BaseException:
+            os._exit(9)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.fixture
+def whole(tmp_path: Path, build: Build) -> Path:
+    return trained(build(), tmp_path / "whole")
+
+
+def test_every_checkpoint_is_on_record_with_its_digest_and_measures(whole, pools):
+    told = recipe.run_manifests(whole)
+    assert [each.step for each in told] == [4, 8, 12, 16, 20, 24]
+    assert [each.uri for each in told] == [f"checkpoints/step-{n:09d}.pt" for n in (4, 8, 12, 16, 20, 24)]
+    hours = [each.gpu_hours for each in told]
+    assert hours == sorted(hours) and hours[0] > 0
+    assert recipe.audit_run(whole, pools_root=pools).findings == ()
+
+
+def test_it_learns(tmp_path, build):
+    losses: list[float] = []
+    with recipe.start_run(build({"learning_rate": "1e-2"}), tmp_path / "run") as run:
+        train(run, lambda step, loss: losses.append(loss))
+    assert len(losses) == 24 and losses[-1] < losses[0] - 0.5
+
+
+@pytest.mark.parametrize("cut", range(1, 24, 3))
+def test_stopped_and_started_again_it_ends_at_the_same_bits(tmp_path, build, whole, cut):
+    def stop(step: int, loss: float) -> None:
+        if step == cut:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError), recipe.start_run(build(), tmp_path / "run") as run:
+        train(run, stop)
+    trained(build(), tmp_path / "run")
+    assert equal(weights(tmp_path / "run", 24), weights(whole, 24))
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def until_killed(told: Recipe, path: Path, dice: random.Random) -> None:
+    """Train; be killed after a step or two, or between a file's save and its manifest."""
+    left, real = dice.choice((0, 0, 1, 1, 2)), saved.save
+
+    def watch(step: int, loss: float) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            kill()
+
+    def save(*given: Any) -> tuple[str, str]:
+        answer = real(*given)
+        if dice.random() < 0.3:
+            kill()
+        return answer
+
+    saved.save = save
+    with resume_or_start(told, path) as run:
+        train(run, watch)
+
+
+def test_killed_fifty_times_it_ends_at_the_same_bits(tmp_path, build):
+    """SIGKILL at random steps of one training; what is saved by then is on record, or is not."""
+    one = {"context": 32, "batch": {"sequences": 4}, "quotas": {"text": "60%", "code": "40%"}, "steps": 60}
+    told = build({"checkpoint_steps": 1}, stages={"one": one})
+    reference, path = trained(told, tmp_path / "whole"), tmp_path / "run"
+    dice, codes = random.Random(11), list[int]()
+    while not codes or codes[-1] != 0:
+        own = random.Random(dice.random())
+        codes.append(in_a_child(lambda own=own: until_killed(told, path, own)))
+        assert codes[-1] in (0, -signal.SIGKILL)
+    assert len(codes) > 50
+    assert equal(weights(path, 60), weights(reference, 60))
+    assert recipe.run_status(path).step == 60
+
+
+def test_a_branch_goes_on_from_its_parents_weights(tmp_path, build, whole):
+    unchanged, other = recipe.branch_run(
+        f"{whole}@step:8",
+        [
+            recipe.Wish(name="same"),
+            recipe.Wish(name="other", overrides=("stages.one.quotas.text=20%", "stages.one.quotas.code=80%")),
+        ],
+    )
+    for path in (unchanged, other):
+        with recipe.open_run(path) as run:
+            train(run)
+    assert equal(weights(unchanged, 24), weights(whole, 24))
+    assert not equal(weights(other, 12), weights(whole, 12))
+    compared = recipe.compare_runs([whole, other])
+    assert compared.step == 24
+
+
+def test_a_branch_of_a_branch_takes_its_own_parents_weights(tmp_path, build, whole):
+    (first,) = recipe.branch_run(f"{whole}@step:8", recipe.Wish(name="first"))
+    with recipe.open_run(first) as run:
+        train(run)
+    shutil.rmtree(whole)
+    (second,) = recipe.branch_run(f"{first}@step:12", recipe.Wish(name="second"))
+    with recipe.open_run(second) as run:
+        train(run)
+    assert equal(weights(second, 24), weights(first, 24))
+
+
+def test_missing_and_changed_weights_are_named(tmp_path, build, whole):
+    recipe.branch_run(f"{whole}@step:8", recipe.Wish(name="late"))
+    file = whole / "checkpoints/step-000000008.pt"
+    data = file.read_bytes()
+    file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with recipe.open_run(tmp_path / "late") as run, pytest.raises(RecipeError, match="SHA-256"):
+        train(run)
+    file.unlink()
+    with recipe.open_run(tmp_path / "late") as run, pytest.raises(RecipeError, match="no weights to go on"):
+        train(run)
+
+
+def test_weights_of_another_shape_are_refused(tmp_path, build, whole):
+    (path,) = recipe.branch_run(f"{whole}@step:8", recipe.Wish(name="wide", overrides=("trainer.width=32",)))
+    with recipe.open_run(path) as run, pytest.raises(RecipeError, match="another model"):
+        train(run)
+
+
+def test_only_the_newest_checkpoints_stay_and_the_record_says_so(tmp_path, build):
+    path = trained(build({"keep": 2}), tmp_path / "run")
+    told = recipe.run_manifests(path)
+    assert [bool(each.forgotten) for each in told] == [True] * 4 + [False] * 2
+    assert sorted(file.name for file in (path / "checkpoints").glob("*.pt")) == [
+        "step-000000020.pt",
+        "step-000000024.pt",
+    ]
+    with pytest.raises(RecipeError, match="keeps 2"):
+        recipe.branch_run(f"{path}@step:8", recipe.Wish(name="late"))
+
+
+def test_V04_held_out_pools_are_measured_the_same_each_time_and_spend_nothing(tmp_path, build, whole):
+    held = {"validation": {"text": "held_text", "code": "held_code"}, "validation_sequences": 5}
+    path = trained(build(held), tmp_path / "run")
+    assert equal(weights(path, 24), weights(whole, 24)), "an evaluation moves nothing"
+    (measured,) = recipe.compare_runs([path]).runs
+    assert {"text", "code", "pool:text", "pool:code"} == set(measured.metrics)
+    assert measured.metrics["code"]["loss"] > 0
+    assert measured.counted == recipe.compare_runs([whole]).runs[0].counted
+
+
+def test_the_final_test_stays_sealed(tmp_path, build):
+    path = trained(build({"final": {"exam": "held_text"}}), tmp_path / "run")
+    assert "final/exam" in recipe.compare_runs([path]).sealed
+
+
+@pytest.mark.parametrize("kind", ["validation", "final"])
+def test_a_pool_of_the_run_is_no_held_out_pool(tmp_path, build, kind):
+    with recipe.start_run(build({kind: {"code": "code"}}), tmp_path / "run") as run:
+        with pytest.raises(RecipeError, match="does not train on"):
+            train(run)
+        assert run.step == 0
+
+
+def test_labels_as_inputs_are_shifted_by_the_trainer(tmp_path, build):
+    losses: list[float] = []
+    with recipe.start_run(build({"learning_rate": "1e-2"}, labels="inputs"), tmp_path / "run") as run:
+        train(run, lambda step, loss: losses.append(loss))
+    assert losses[-1] < losses[0] - 0.5
+
+
+def test_a_full_disk_is_one_message_and_the_run_goes_on(tmp_path, build, whole, monkeypatch):
+    real, calls = saved.replace_file, []
+
+    def full(path: Path, data: bytes) -> None:
+        calls.append(path)
+        if len(calls) == 3:
+            raise RecipeError.single(str(path), "disk", given="full", expected="room", fix="make room")
+        real(path, data)
+
+    monkeypatch.setattr(saved, "replace_file", full)
+    with recipe.start_run(build(), tmp_path / "run") as run, pytest.raises(RecipeError, match="make room"):
+        train(run)
+    trained(build(), tmp_path / "run")
+    assert equal(weights(tmp_path / "run", 24), weights(whole, 24))
