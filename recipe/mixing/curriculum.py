@@ -168,6 +168,24 @@ class Curriculum:
             raise ValueError(f"step {step} is outside 0..{self.num_steps - 1}")
         return self.stretches[bisect_right(self._firsts, step) - 1]
 
+    def step_of_sequence(self, sequence: int) -> int:
+        """The step that holds a sequence of the run, counted from 0 in the order of the stream.
+
+        Raises:
+            ValueError: the run has no such sequence.
+        """
+        firsts = [stretch.first_sequence for stretch in self.stretches]
+        stretch = self.stretches[bisect_right(firsts, sequence) - 1]
+        step = stretch.first_step + (sequence - stretch.first_sequence) // stretch.batch
+        if sequence < 0 or step >= stretch.stop_step:
+            raise ValueError(f"sequence {sequence} is outside 0..{self.sequences_at(self.num_steps) - 1}")
+        return step
+
+    def sequences_at(self, step: int) -> int:
+        """Sequences of the steps before a step."""
+        stretch = self.stretch(max(step - 1, 0))
+        return stretch.first_sequence + (step - stretch.first_step) * stretch.batch
+
     def positions_at(self, step: int) -> int:
         """Positions of the run consumed before a step (``num_steps``: all)."""
         if step == self.num_steps:

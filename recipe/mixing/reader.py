@@ -130,13 +130,24 @@ class Reader:
         span = self.span(step)
         if span is None:
             return None
-        rows = span.rows(step, deal)
+        return self._copied(span, span.rows(step, deal), cu_seqlens=deal.cu_seqlens)
+
+    def rows(self, step: int, rows: NDArray[np.int64]) -> Batch | None:
+        """Some rows of the global batch of a step; None where the run ended before it."""
+        span = self.span(step)
+        if span is None:
+            return None
+        if len(rows) and not 0 <= rows.min() <= rows.max() < span.batch:
+            raise ValueError(f"rows {rows.min()}..{rows.max()} are outside 0..{span.batch - 1}")
+        return self._copied(span, (step - span.first_step) * span.batch + rows, cu_seqlens=False)
+
+    def _copied(self, span: Span, rows: NDArray[np.int64], *, cu_seqlens: bool) -> Batch:
         page, arrays = self._buffers.take(len(rows), span.context)
         what = (span.sheet, rows, span.sources)
         while (slot := assemble(what, self._library.widths, page)) >= 0:
             self._library.open(slot)
         batch: Batch = arrays._asdict()
         batch["pool"] = span.sheet.pool[rows]
-        if deal.cu_seqlens:
+        if cu_seqlens:
             batch["cu_seqlens"], batch["max_seqlen"] = segment_lengths(arrays.segment_ids)
         return batch

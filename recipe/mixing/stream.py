@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from recipe.config import Recipe
 from recipe.errors import RecipeError
@@ -182,6 +184,17 @@ class Stream:
                 yield step, batch
 
         return run_ahead(produce, read_ahead) if read_ahead else produce()
+
+    def rows(self, step: int, rows: Sequence[int]) -> Batch:
+        """Some rows of the global batch of a step, by their place in it, as :meth:`batch` gives them.
+
+        Raises:
+            ValueError: the run has no such step or row, or ended before it.
+        """
+        batch = self._reader.rows(step, np.asarray(rows, np.int64))
+        if batch is None:
+            raise self._ended_before(step)
+        return batch
 
     def num_labels(self, step: int) -> int:
         """Positions of the whole batch of a step that carry a label, over all ranks: from metadata alone.

@@ -134,6 +134,13 @@ class RunStream(Stream):
             return self.at(step).snapshot(step)
         return super().snapshot(step)
 
+    def rows(self, step: int, rows: Sequence[int]) -> Batch:
+        """Some rows of the global batch of a step, as :meth:`Stream.rows` gives them."""
+        self._approach(step)
+        if step < self.floor:
+            return self.at(step).rows(step, rows)
+        return super().rows(step, rows)
+
     def num_labels(self, step: int) -> int:
         """Labels of a step over all ranks, as :meth:`Stream.num_labels`."""
         self._approach(step)

@@ -1,0 +1,177 @@
+"""A dataset for Megatron: sample i is sequence i of the run, so that consumed samples say where it stands.
+
+Megatron's own sampler deals the samples to ranks and micro-batches. Nothing is built or cached: every rank
+opens the state, and an item is a function of its number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from recipe.errors import RecipeError
+from recipe.run.opening import open_run
+from recipe.run.state import State, stream_from
+from recipe.run.stream import RunStream
+
+Item = dict[str, torch.Tensor]
+Attention = Literal["none", "mask", "cu_seqlens"]
+
+
+class MegatronStream(Dataset[Item]):
+    """Sequences of a run as ``GPTDataset`` gives samples; for ``--dataloader-type single``.
+
+    In a pre-training script it takes the place of the blend::
+
+        from recipe.integrations.megatron import MegatronStream
+
+
+        def train_valid_test_datasets_provider(num_samples, vp_stage=None):
+            return MegatronStream.of_run("runs/base", get_args().seq_length), None, None
+
+
+        train_valid_test_datasets_provider.is_distributed = True
+
+    Source:
+        Megatron-LM, ``MegatronPretrainingSampler`` (samples dealt in order of their index) and
+        ``GPTDataset.__getitem__`` (names and meaning of the arrays).
+    """
+
+    def __init__(
+        self,
+        state: bytes,
+        sequence_length: int,
+        *,
+        attention: Attention = "none",
+        pools_root: str | Path | None = None,
+    ) -> None:
+        """Open no pool yet.
+
+        Args:
+            state: what ``run.state()`` gave; of any step.
+            sequence_length: ``--seq-length`` of this job: a stage with another context is a job of its own.
+            attention: what says who may see whom: a ``mask``, or ``cu_seqlens`` for kernels of variable
+                length (micro-batches of one sequence then: their numbers differ); ``none`` says nothing.
+            pools_root: where the pools are on this machine.
+
+        Raises:
+            RecipeError: no stage has such a context, or the recipe's labels are not shifted.
+        """
+        place = State.from_bytes(state)
+        contexts = {name: stage.context for name, stage in place.recipe.stages.items()}
+        if sequence_length not in contexts.values():
+            told = ", ".join(f"{name} {context}" for name, context in contexts.items())
+            fix = "give --seq-length the context of the stage that this job trains (recipe flags says it)"
+            raise _refused("--seq-length", sequence_length, f"the context of a stage: {told}", fix)
+        if place.recipe.labels != "shifted":
+            fix = "set labels: shifted: Megatron takes labels as they are"
+            raise _refused("labels", place.recipe.labels, "shifted", fix)
+        self.sequence_length = sequence_length
+        self._attention = attention
+        self._state = state
+        self._pools_root = pools_root
+        self._opened: tuple[int, RunStream] | None = None
+
+    @classmethod
+    def of_run(cls, path: str | Path, sequence_length: int, **options: Any) -> MegatronStream:
+        """Of a run on a disk that all ranks see; nothing is written there.
+
+        Raises:
+            RecipeError: no run, or as :class:`MegatronStream`.
+        """
+        with open_run(path) as run:
+            return cls(run.state(), sequence_length, **options)
+
+    def __len__(self) -> int:
+        """Sequences of the whole run: ``--train-samples``, over all its jobs."""
+        stream = self.stream()
+        return stream.curriculum.sequences_at(stream.num_steps)
+
+    def __getitem__(self, sample: int) -> Item:
+        """One sequence.
+
+        ``tokens, labels, position_ids`` int64[context]; ``loss_mask`` float32[context], 0 where there is no
+        label (``labels`` is 0 there). With ``mask`` also ``attention_mask`` bool[1, context, context], true
+        where a query may *not* see a key; with ``cu_seqlens`` int32[segments + 1] and ``max_seqlen`` int32[].
+
+        Raises:
+            RecipeError: it belongs to a stage with another context.
+            IndexError: the run has no such sequence.
+        """
+        return self.__getitems__([sample])[0]
+
+    def __getitems__(self, samples: Sequence[int]) -> list[Item]:
+        """Some sequences, of each step all at once."""
+        stream = self.stream()
+        if any(not 0 <= sample < len(self) for sample in samples):
+            raise IndexError(f"samples {min(samples)}..{max(samples)} are outside 0..{len(self) - 1}")
+        items: list[Item] = []
+        for step, some in groupby(samples, stream.curriculum.step_of_sequence):
+            first = stream.curriculum.sequences_at(step)
+            self._check(stream, step)
+            batch = stream.rows(step, [sample - first for sample in some])
+            items += [self._item(batch, row) for row in range(len(batch["pool"]))]
+        return items
+
+    def consumed_steps(self, consumed_samples: int) -> int:
+        """Steps that so many samples are: for ``run.checkpoint`` and ``open_run``.
+
+        Raises:
+            ValueError: they end inside a step.
+        """
+        curriculum = self.stream().curriculum
+        if consumed_samples == len(self):
+            return curriculum.num_steps
+        step = curriculum.step_of_sequence(consumed_samples)
+        if curriculum.sequences_at(step) != consumed_samples:
+            raise ValueError(f"{consumed_samples} samples end inside step {step}")
+        return step
+
+    def _check(self, stream: RunStream, step: int) -> None:
+        stretch = stream.curriculum.stretch(step)
+        if stretch.context != self.sequence_length:
+            stage = stream.curriculum.stages[stretch.stage].name
+            expected = f"steps of a context of {self.sequence_length}"
+            fix = f"start the job of stage {stage} with --seq-length {stretch.context} (see recipe flags)"
+            raise _refused("sample", f"step {step}, of stage {stage}", expected, fix)
+
+    def _item(self, batch: dict[str, Any], row: int) -> Item:
+        labels = torch.from_numpy(batch["labels"][row])
+        counted = labels != -100
+        item = {
+            "tokens": torch.from_numpy(batch["input_ids"][row]),
+            "labels": labels.where(counted, 0),
+            "loss_mask": counted.float(),
+            "position_ids": torch.from_numpy(batch["position_ids"][row].astype(np.int64)),
+        }
+        segments = batch["segment_ids"][row]
+        if self._attention == "mask":
+            visible = np.tril(segments[:, None] == segments[None, :])
+            item["attention_mask"] = torch.from_numpy(~visible[None])
+        if self._attention == "cu_seqlens":
+            edges = np.flatnonzero(np.diff(segments)) + 1
+            ends = np.concatenate([[0], edges, [len(segments)]]).astype(np.int32)
+            item["cu_seqlens"] = torch.from_numpy(ends)
+            item["max_seqlen"] = torch.tensor(int(np.diff(ends).max()), dtype=torch.int32)
+        return item
+
+    def stream(self) -> RunStream:
+        """The stream of this process; a worker opens its own."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = (os.getpid(), stream_from(self._state, pools_root=self._pools_root))
+        return self._opened[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the open stream."""
+        return self.__dict__ | {"_opened": None}
+
+
+def _refused(where: str, given: object, expected: str, fix: str) -> RecipeError:
+    return RecipeError.single("Megatron", where, given=given, expected=expected, fix=fix)

@@ -1,0 +1,235 @@
+"""The stream under the real Megatron: its conventions, its model, its own samples for comparison."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import recipe
+from recipe.config import recipe_from_plain
+from recipe.errors import RecipeError
+from recipe.integrations.megatron import MegatronStream
+from recipe.integrations.torch import StreamDataset
+from recipe.run.state import stream_from
+from tests.integrations.ranks import on_ranks
+
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
+
+
+class Sampler:
+    """Samples as MegatronPretrainingSampler deals them: of every global micro-batch each rank its own."""
+
+    def __init__(self, consumed: int, stop: int, micro_batch: int, rank: int, size: int) -> None:
+        self.given = (consumed, stop, micro_batch, rank, size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        consumed, stop, each, rank, size = self.given
+        for first in range(consumed, stop, each * size):
+            yield list(range(first + rank * each, first + (rank + 1) * each))
+
+
+def test_a_sample_is_a_sequence_of_the_run(state):
+    stream = stream_from(state)
+    data = MegatronStream(state, 32)
+    assert len(data) == 24 * 4
+    for sample in (0, 1, 6, 63):
+        batch, item = stream.batch(sample // 4), data[sample]
+        row = sample % 4
+        assert item["tokens"].tolist() == batch["input_ids"][row].tolist()
+        assert item["position_ids"].tolist() == batch["position_ids"][row].tolist()
+        counted = item["loss_mask"] > 0
+        assert item["labels"][counted].tolist() == [
+            label for label in batch["labels"][row].tolist() if label != -100
+        ]
+        assert item["labels"][~counted].eq(0).all()
+
+
+@pytest.mark.parametrize(("size", "each"), [(1, 4), (2, 2), (2, 1), (4, 1)])
+def test_megatrons_sampler_gives_a_rank_what_the_stream_deals_it(state, size, each):
+    for rank in range(size):
+        data = MegatronStream(state, 32)
+        loader = DataLoader(data, batch_sampler=Sampler(0, 64, each, rank, size))
+        tokens = torch.cat([batch["tokens"] for batch in loader])
+        dealt = StreamDataset(state, dp_rank=rank, dp_size=size, micro_batch=each)
+        assert torch.equal(tokens, torch.cat([dealt[step]["input_ids"] for step in range(16)]))
+
+
+def test_who_may_see_whom_is_said_in_either_way(state):
+    masked, cut = (
+        MegatronStream(state, 64, attention="mask"),
+        MegatronStream(state, 64, attention="cu_seqlens"),
+    )
+    segments = stream_from(state).batch(20)["segment_ids"][1]
+    mask, ends = masked[81]["attention_mask"][0], cut[81]["cu_seqlens"].tolist()
+    for query in range(64):
+        seen = [key for key in range(64) if not mask[query, key]]
+        assert seen == [key for key in range(query + 1) if segments[key] == segments[query]]
+        start = max(end for end in ends if end <= query)
+        assert seen == list(range(start, query + 1))
+
+
+def test_a_job_is_one_stages(state):
+    with pytest.raises(RecipeError, match="--seq-length 64"):
+        MegatronStream(state, 32)[64]
+    with pytest.raises(RecipeError, match="short 32, long 64"):
+        MegatronStream(state, 48)
+    with pytest.raises(IndexError):
+        MegatronStream(state, 32)[96]
+
+
+def test_consumed_samples_are_steps(state):
+    data = MegatronStream(state, 32)
+    assert [data.consumed_steps(samples) for samples in (0, 4, 64, 96)] == [0, 1, 16, 24]
+    with pytest.raises(ValueError, match="inside step 1"):
+        data.consumed_steps(5)
+
+
+def test_labels_as_inputs_are_refused(tmp_path):
+    from tests.integrations.conftest import started
+
+    with pytest.raises(RecipeError, match="labels: shifted"):
+        MegatronStream(started(tmp_path, labels="inputs"), 32)
+
+
+def _trained(rank: int, state: bytes, starts: tuple[int, ...]) -> list[float]:
+    """Losses of a real GPTModel over some steps from each start on, weights kept in between."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Megatron warns of on a processor
+        from megatron.core import parallel_state
+        from megatron.core.models.gpt import GPTModel
+        from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+        from megatron.core.tensor_parallel.random import get_cuda_rng_tracker
+        from megatron.core.transformer import TransformerConfig
+
+        # Of CUDA it asks where its buffers are, and the random state of a dropout that is 0 here.
+        torch.cuda.current_device = lambda: "cpu"
+        get_cuda_rng_tracker().fork = lambda *_: nullcontext()
+        parallel_state.initialize_model_parallel(create_gloo_process_groups=False)
+        torch.manual_seed(1)
+        shape = {"num_layers": 1, "hidden_size": 16, "num_attention_heads": 2}
+        options = {"use_cpu_initialization": True, "attention_dropout": 0.0, "hidden_dropout": 0.0}
+        config = TransformerConfig(**shape, **options, masked_softmax_fusion=False, bias_dropout_fusion=False)
+        model = GPTModel(config, get_gpt_layer_local_spec(), vocab_size=100, max_sequence_length=32)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        losses = []
+        for first, last in pairwise(starts):
+            data = MegatronStream(state, 32, attention="mask")
+            for batch in DataLoader(data, batch_sampler=Sampler(4 * first, 4 * last, 4, 0, 1)):
+                found = model(
+                    batch["tokens"], batch["position_ids"], batch["attention_mask"], labels=batch["labels"]
+                )
+                loss = (found * batch["loss_mask"]).sum() / batch["loss_mask"].sum()
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                losses.append(float(loss.detach()))
+        return losses
+
+
+def test_a_real_model_trains_and_goes_on_by_consumed_samples(state):
+    """The same losses in one go and resumed twice by nothing but the number of samples."""
+    whole, cut = on_ranks(_trained, 1, state, (0, 12)), on_ranks(_trained, 1, state, (0, 5, 6, 12))
+    assert len(whole[0]) == 12 and cut == whole
+
+
+class Tokenizer:
+    """The least that GPTDatasetConfig asks for."""
+
+    def __init__(self) -> None:
+        self.unique_identifiers = {"class": "test"}
+        self.vocab_size, self.eod, self.pad, self.bos, self.eos = 200, 99, -1, 98, 99
+
+
+def _megatrons(rank: int, prefix: str, samples: int, cache: str) -> list[list[int]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegatronDatasetBuilder
+        from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
+
+        config = GPTDatasetConfig(
+            random_seed=1,
+            sequence_length=16,
+            blend=([prefix], None),
+            split="1,0,0",
+            path_to_cache=cache,
+            tokenizer=Tokenizer(),
+            reset_position_ids=False,
+            reset_attention_mask=False,
+            eod_mask_loss=False,
+            create_attention_mask=False,
+        )
+        data = BlendedMegatronDatasetBuilder(GPTDataset, [samples, 0, 0], lambda: True, config).build()[0]
+        return [[*data[k]["tokens"].tolist(), int(data[k]["labels"][-1])] for k in range(samples)]
+
+
+def _ours(root: Path, prefix: str, samples: int) -> list[list[int]]:
+    stage = {
+        "steps": samples,
+        "context": 16,
+        "batch": {"sequences": 1},
+        "packing": {"method": "concat"},
+        "slicing": {"tail": "drop"},
+        "weights": {"a": 1},
+    }
+    plain = {"seed": 3, "pools": {"a": {"path": prefix, "eos": 99}}, "stages": {"one": stage}}
+    with recipe.start_run(recipe_from_plain(plain, source="test"), root / "run") as run:
+        data = MegatronStream(run.state(), 16)
+        return [[*data[k]["tokens"].tolist(), int(data[k]["labels"][-1])] for k in range(samples)]
+
+
+def _pair(root: Path, documents: list[np.ndarray]) -> str:
+    with recipe.write_pool(root / "pool", documents, vocab_size=100, eos=99) as pool:
+        (part,) = sorted(Path(pool.path).glob("*.bin"))
+    target = root / "pair"
+    target.mkdir()
+    for file in (part, part.with_suffix(".idx")):
+        os.link(file, target / f"a{file.suffix}")
+    return str(target / "a")
+
+
+def test_one_document_is_cut_into_megatrons_own_windows(tmp_path):
+    """A5: of N ids, 1 + (N - T - 1) // T windows, the same ones: tokens and the last label."""
+    prefix = _pair(tmp_path, [np.random.default_rng(0).integers(0, 98, size=16 * 40 + 5)])
+    (theirs,) = on_ranks(_megatrons, 1, prefix, 40, str(tmp_path / "cache"))
+    assert sorted(_ours(tmp_path, prefix, 40)) == sorted(theirs)
+
+
+def test_documents_of_whole_windows_give_the_same_inputs_in_whatever_order(tmp_path):
+    """An epoch's set of windows; the label after a document's end mark depends on who comes next."""
+    dice = np.random.default_rng(1)
+    prefix = _pair(tmp_path, [dice.integers(0, 98, size=16 * k - 1) for k in (1, 2, 3, 4, 5, 6, 7)])
+    windows = 1 + 2 + 3 + 4 + 5 + 6 + 7 - 1  # the last one has no token after it
+    (theirs,) = on_ranks(_megatrons, 1, prefix, windows, str(tmp_path / "cache"))
+    ours = _ours(tmp_path, prefix, windows)
+    everything = {tuple(window[:16]) for window in theirs} | {tuple(window[:16]) for window in ours}
+    assert len(everything) <= windows + 1
+    assert len({tuple(window[:16]) for window in ours}) == windows
+
+
+def _in_the_provider(rank: int, path: str) -> list[Any]:
+    def provider(num_samples: Any, vp_stage: int | None = None) -> tuple[Any, None, None]:
+        return MegatronStream.of_run(path, 32), None, None
+
+    train, _, _ = provider(None)
+    loader = DataLoader(train, batch_sampler=Sampler(0, 64, 2, rank, 2))
+    return [batch["tokens"].tolist() for batch in loader]
+
+
+def test_six_lines_in_place_of_a_blend_give_every_rank_its_rows(state, tmp_path):
+    before = sorted((tmp_path / "run").rglob("*"))
+    ranks = on_ranks(_in_the_provider, 2, str(tmp_path / "run"))
+    assert sorted((tmp_path / "run").rglob("*")) == before, "ranks write nothing"
+    stream = stream_from(state)
+    for step in range(16):
+        rows = stream.batch(step)["input_ids"].tolist()
+        assert [*ranks[0][step], *ranks[1][step]] == rows
