@@ -116,6 +116,11 @@ VERBS: dict[str, Verb] = {
         ),
         "recipe.cli.handover",
     ),
+    "flags": Verb(
+        "settings of a trainer that keep to a recipe: Megatron's flags, Transformers' arguments",
+        ("recipe flags demo", "recipe flags runs/demo --trainer transformers --json"),
+        "recipe.cli.flags",
+    ),
     "seal": Verb(
         "print the head of a run's record in one line, to publish: what came before it is then provable",
         ("recipe seal runs/demo", "recipe seal runs/demo --json"),

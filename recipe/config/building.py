@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from recipe.config.checks import recipe_faults
 from recipe.config.merging import WrittenStages, at_origin, merge_stages
+from recipe.config.model import ParallelConfig
 from recipe.config.partial import read_partly
 from recipe.config.problems import Fault, Place, Unresolved, faults_of, unique
 from recipe.config.recipe import Recipe
@@ -136,10 +137,19 @@ def recipe_from_plain(data: Mapping[str, Any], *, source: str) -> Recipe:
 def recipe_to_plain(recipe: Recipe) -> dict[str, Any]:
     """The recipe in plain values: text, numbers, mappings and lists in order, exact, fit for YAML and JSON.
 
+    Keys that came after the first recipes were stored are left out where they have their defaults.
+
     ``recipe_from_plain(recipe_to_plain(r), source=…) == r``.
     """
     plain = recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
     for part in (*plain["stages"].values(), *plain["pools"].values()):
         if part.get("slicing") == {}:
             del part["slicing"]
+    for stage in plain["stages"].values():
+        if stage["packing"]["document_multiple"] == 1:
+            del stage["packing"]["document_multiple"]
+    if recipe.parallel == ParallelConfig():
+        del plain["parallel"]
+    if recipe.deal == "order":
+        del plain["deal"]
     return plain

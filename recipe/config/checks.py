@@ -14,6 +14,7 @@ from recipe.config.free import free_faults
 from recipe.config.group import GroupConfig
 from recipe.config.length_checks import length_faults, stated_length
 from recipe.config.model import PoolConfig
+from recipe.config.parallel_checks import PARALLEL_CHECKS
 from recipe.config.partial import UnsoundError, given_of, run_checks
 from recipe.config.problems import NOTHING, TARGET, Fault, nearest
 from recipe.config.recipe import Recipe
@@ -165,7 +166,7 @@ def _are_pools(group: GroupConfig, recipe: Recipe) -> Iterator[Fault]:
 
 def _stages(recipe: Recipe) -> Iterator[Fault]:
     for name, stage in recipe.stages.items():
-        found = run_checks(STAGE_CHECKS, stage) + run_checks([_context_fits], stage, recipe)
+        found = run_checks(STAGE_CHECKS, stage) + run_checks([_context_fits, *PARALLEL_CHECKS], stage, recipe)
         found += run_checks([_shares], stage, recipe)
         yield from (fault.below(("stages", name)) for fault in found)
         yield from run_checks([_pool_slicings], name, stage, recipe)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_serializer
@@ -10,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_serializer
 from recipe.config.free import FreeMapping
 from recipe.config.partial import Model, overlay
 from recipe.config.problems import TARGET, problem
-from recipe.config.values import Amount, Count, Prior, Ramp, RampSteps, Text
+from recipe.config.values import Amount, Count, Multiple, Prior, Ramp, RampSteps, Text
 
 Exhaustion = Literal["repeat", "stop", "redistribute"]
 Tail = Literal["keep", "backfill", "drop", "pad"]
@@ -20,6 +21,7 @@ Attention = Literal["piece", "sequence"]
 Positions = Literal["restart", "continue"]
 Labels = Literal["shifted", "inputs"]
 Counted = Literal["body", "fresh", "labels", "positions"]
+Dealing = Literal["order", "balanced"]
 
 
 class TokenizerConfig(Model):
@@ -45,6 +47,24 @@ class ModelConfig(Model):
     """Rows of its position table: no stage's context may be longer."""
     vocab_size: Count | None = None
     """Rows of its embedding: no token id may be as large."""
+
+
+class ParallelConfig(Model):
+    """How the trainer splits one model over processes: ranks that share the rows of a batch."""
+
+    tp: Count = 1
+    """Tensor-parallel size."""
+    pp: Count = 1
+    """Pipeline-parallel size."""
+    cp: Count = 1
+    """Context-parallel size: each rank has two of ``2 * cp`` chunks of every row, or of every document."""
+    sequence_parallel: bool = False
+    """Whether tensor-parallel ranks also split the positions between them."""
+
+    @property
+    def num_ranks(self) -> int:
+        """Processes that share rows; the world is this times the data-parallel size."""
+        return self.tp * self.pp * self.cp
 
 
 class SinkConfig(Model):
@@ -161,6 +181,14 @@ class Packing(Model):
     """Whether positions start at 0 in each piece or run on through the row."""
     cross_labels: bool = False
     """Whether the last token of a document predicts the first of the next in its row."""
+    document_multiple: Multiple = 1
+    """Every piece takes a multiple of so many positions, padded: a number, or a product such as ``2*cp``
+    with the sizes of ``parallel``."""
+
+    def multiple(self, parallel: ParallelConfig) -> int:
+        """``document_multiple`` as a number."""
+        factors = str(self.document_multiple).split("*")
+        return prod({"cp": parallel.cp, "tp": parallel.tp}.get(part) or int(part) for part in factors)
 
     @classmethod
     def spelled_out(cls, given: Any) -> Any:

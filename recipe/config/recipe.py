@@ -15,11 +15,13 @@ from recipe.config.legs import Leg, ramp_legs
 from recipe.config.model import (
     Attention,
     Counted,
+    Dealing,
     Exhaustion,
     Labels,
     Method,
     ModelConfig,
     Oversize,
+    ParallelConfig,
     PolicyConfig,
     PoolConfig,
     Positions,
@@ -52,6 +54,8 @@ class Rule:
     positions: Positions
     cross_labels: bool
     labels: Labels
+    document_multiple: int = 1
+    """Every piece takes a multiple of so many positions of its row."""
 
 
 class Recipe(Model):
@@ -73,6 +77,9 @@ class Recipe(Model):
     """``shifted``: labels are the next tokens; ``inputs``: labels equal inputs, for trainers that shift."""
     on_exhausted: Exhaustion = "repeat"
     """What happens when a pool was read whole: ``repeat``, ``stop`` or ``redistribute``."""
+    deal: Dealing = "order"
+    """``order``: rows go to ranks and micro-batches as they are scheduled; ``balanced``: the rows of a global
+    batch change places, so that every micro-batch has about the same sum of squared lengths."""
     max_epochs: Count = 4
     """Readings of a pool that are allowed; beyond about four, repeated tokens lose their value
     (Muennighoff et al., *Scaling Data-Constrained Language Models*, 2023)."""
@@ -83,6 +90,9 @@ class Recipe(Model):
     policy: PolicyConfig | None = Field(
         default=None, json_schema_extra={"description": "What decides on new shares while the run goes on."}
     )
+    parallel: ParallelConfig = ParallelConfig()
+    """Ranks that share rows. No part of the identity: batches depend on it only through
+    ``document_multiple``, which counts as the number it comes to."""
     trainer: FreeMapping | None = None
     """Settings of the trainer, under its own names: part of what makes two runs comparable, read by nobody
     here."""
@@ -102,7 +112,9 @@ class Recipe(Model):
     def is_settled(self) -> bool:
         """Whether every share and chunk is a number, as in a stored recipe."""
         shares = all(group.within.shares is not None for group in self.groups.values())
-        return shares and all(stage.chunk is not None for stage in self.stages.values())
+        stages = self.stages.values()
+        numbers = all(isinstance(stage.packing.document_multiple, int) for stage in stages)
+        return shares and numbers and all(stage.chunk is not None for stage in stages)
 
     def shares(self, stage_name: str) -> dict[str, Fraction]:
         """The exact share of every pool in a stage, in the order of the pools; they sum to one.
@@ -146,7 +158,7 @@ class Recipe(Model):
         return Rule(
             context=stage.context,
             **declared.resolved(stage.context).model_dump(),
-            **stage.packing.model_dump(),
+            **stage.packing.model_dump() | {"document_multiple": stage.packing.multiple(self.parallel)},
             labels=self.labels,
         )
 

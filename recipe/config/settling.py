@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from recipe.config.group import GroupConfig, Within
-from recipe.config.model import PoolConfig
+from recipe.config.model import Packing, PoolConfig
 from recipe.config.recipe import Recipe
 from recipe.config.spans import default_chunk
 from recipe.config.stage import Stage
@@ -41,7 +41,10 @@ def settle(recipe: Recipe, stock: Mapping[str, int], units: Mapping[str, int]) -
     }
     stages = {
         name: stage.model_copy(
-            update={"chunk": stage.chunk or default_chunk(recipe.spans[name], stage.context)}
+            update={
+                "chunk": stage.chunk or default_chunk(recipe.spans[name], stage.context),
+                "packing": _settled_packing(recipe, stage),
+            }
         )
         for name, stage in recipe.stages.items()
     }
@@ -58,6 +61,13 @@ def block_units(stock: int, units: int) -> int:
     while size < MOST_BLOCK_UNITS and 2 * size * stock <= BLOCK_TOKENS * units:
         size *= 2
     return size
+
+
+def _settled_packing(recipe: Recipe, stage: Stage) -> Packing:
+    number = stage.packing.multiple(recipe.parallel)
+    if number == stage.packing.document_multiple:
+        return stage.packing
+    return stage.packing.model_copy(update={"document_multiple": number})
 
 
 def _settled_pool(pool: PoolConfig, stock: int | None, units: int | None) -> PoolConfig:

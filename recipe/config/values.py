@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 from unicodedata import east_asian_width, normalize
@@ -92,6 +93,30 @@ Context = Annotated[
     int, BeforeValidator(_read_context), WithJsonSchema({**_amount_schema(1), "maximum": LONGEST_CONTEXT})
 ]
 """Positions of a sequence."""
+
+
+MULTIPLE_PATTERN = r"(\d+|cp|tp)(\s*\*\s*(\d+|cp|tp))*"
+"""A product of whole numbers and sizes of ``parallel``."""
+
+
+def _read_multiple(given: object) -> int | str:
+    if not isinstance(given, str) or not re.search("[ct]p", given):
+        return _amount(1, LONGEST_CONTEXT, like="16 or 2*cp")(given)
+    text = given.strip()
+    if not re.fullmatch(MULTIPLE_PATTERN, text) or "0" in re.split(r"\s*\*\s*", text):
+        fix = "write a number such as 16, or a product such as 2*cp or 2*cp*tp"
+        raise problem("", given=given, expected="a whole number, or a product with cp and tp", fix=fix)
+    return re.sub(r"\s", "", text)
+
+
+Multiple = Annotated[
+    int | str,
+    BeforeValidator(_read_multiple),
+    WithJsonSchema(
+        {"anyOf": [*_amount_schema(1)["anyOf"], {"type": "string", "pattern": f"^{MULTIPLE_PATTERN}$"}]}
+    ),
+]
+"""Positions that something is a multiple of: a number, or a product such as ``2*cp``."""
 
 
 def _not_empty(text: str) -> str:

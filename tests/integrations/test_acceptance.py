@@ -302,7 +302,7 @@ FORGED: dict[str, tuple[Callable[[Path], None], str]] = {
     "the README": (replaced("README.md", b"33.3333%", b"99.0000%"), "statements"),
     "the data list": (set_key("2-data/data.yaml", "pools", "en", "documents", value=7), "statements"),
     "a rule": (set_key("3-sequences/rules.yaml", "labels", value="inputs"), "statements"),
-    "a setting": (replaced("3-sequences/trainer.yaml", b"external", b"cyclic"), "statements"),
+    "a setting": (replaced("3-sequences/trainer.yaml", b"single", b"cyclic"), "statements"),
     "a quota": (set_key("4-quotas/quotas.yaml", "count", value="labels"), "statements"),
     "the reading": (set_key("5-program/reading.yaml", "seed", value=12), "statements"),
     "a built-in vector": (set_key("5-program/vectors.yaml", "synthetic", "stream", value="0"), "vectors"),

@@ -303,14 +303,24 @@ def test_megatron_flags_follow_from_the_rules(root, case):
     plain["stages"] = {name: {**stage, **change} for name, stage in plain["stages"].items()}
     made = settings(made_for(plain)["megatron"]["all_stages"])
     assert {flag: made[flag] for flag in expected} == expected
-    assert (made["--dataloader-type"], made["--max-position-embeddings"]) == ("external", 96)
+    assert (made["--dataloader-type"], made["--max-position-embeddings"]) == ("single", 96)
 
 
 def test_every_setting_says_why_and_stages_have_their_sizes(root):
     plain = made_for(plain_recipe(root))
     stages = plain["megatron"]["stages"]
-    assert settings(stages["short"]) == {"--seq-length": 64, "--global-batch-size": 4, "--train-iters": 12}
-    assert settings(stages["long"]) == {"--seq-length": 96, "--global-batch-size": 3, "--train-iters": 20}
+    assert settings(stages["short"]) == {
+        "--seq-length": 64,
+        "--global-batch-size": 4,
+        "--train-iters": 12,
+        "--train-samples": 48,
+    }
+    assert settings(stages["long"]) == {
+        "--seq-length": 96,
+        "--global-batch-size": 3,
+        "--train-iters": 20,
+        "--train-samples": 72,
+    }
     assert all(value for path, value in leaves(plain) if path[-1] == "why")
 
 

@@ -96,7 +96,7 @@ def _is_harmless(key: str) -> bool:
     first, _, rest = key.partition(".")
     last = rest.rpartition(".")[2]
     return (
-        first in ("name", "pools_root", "sink")
+        first in ("name", "pools_root", "parallel", "sink")
         or (first == "pools" and last in ("path", "stock"))
         or (first == "stages" and last == "chunk")
     )

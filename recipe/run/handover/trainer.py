@@ -10,6 +10,7 @@ Sources:
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from recipe.config import Recipe
@@ -80,7 +81,12 @@ def _megatron(recipe: Recipe, habits: _Habits) -> list[Setting]:
     contexts = [stage.context for stage in recipe.stages.values()]
     declared = recipe.model.max_positions if recipe.model is not None else None
     settings = [
-        Setting("--dataloader-type", "external", "the stream deals the rows: rank r of W asks for its own"),
+        Setting(
+            "--dataloader-type",
+            "single",
+            "samples in order: recipe.integrations.megatron.MegatronStream is indexed by consumed samples; "
+            "external where the script asks the stream for the rows of its rank itself",
+        ),
         Setting(
             "--max-position-embeddings",
             declared or max(contexts),
@@ -142,11 +148,28 @@ def _megatron_stages(recipe: Recipe) -> dict[str, list[Setting]]:
                 for step, batch in sizes
             ),
             Setting("--train-iters", layout.stop_step, "the step after the stage's last one, from the run's"),
+            Setting(
+                "--train-samples",
+                curriculum.sequences_at(layout.stop_step),
+                "the same in sequences; one of the two, this one with a ramp",
+            ),
         ]
         if len(sizes) > 1:
-            why = "it cannot be set to change at these steps: start again with each size"
-            stages[layout.name].append(Setting("--rampup-batch-size", "leave out", why))
+            stages[layout.name].append(_rampup(curriculum, index))
     return stages
+
+
+def _rampup(curriculum: Curriculum, stage: int) -> Setting:
+    """Megatron's own ramp where it changes at the same samples: equal increments over equal stretches."""
+    option, stretches = "--rampup-batch-size", [s for s in curriculum.stretches if s.stage == stage]
+    steps = {after.batch - before.batch for before, after in pairwise(stretches)}
+    lengths = {s.num_steps * s.batch for s in stretches[:-1]}
+    if stage == 0 and len(steps) == len(lengths) == 1 and min(steps) > 0:
+        samples = lengths.pop() * (len(stretches) - 1)
+        return Setting(
+            option, f"{stretches[0].batch} {steps.pop()} {samples}", "grows at the recipe's samples"
+        )
+    return Setting(option, "leave out", "it cannot change at these steps: start again with each size")
 
 
 def _transformers(recipe: Recipe, habits: _Habits) -> list[Setting]:

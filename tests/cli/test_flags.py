@@ -1,0 +1,68 @@
+"""`recipe flags`: what a launch script takes over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+import recipe
+from recipe.cli.main import main
+
+STAGE = {"context": 16, "weights": {"a": 1}}
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """The settings of a recipe with such a batch, as JSON."""
+    recipe.write_pool(tmp_path / "a", [range(1, 30)] * 40, vocab_size=50, eos=0)
+    monkeypatch.chdir(tmp_path)
+
+    def told(batch: dict, *words: str) -> dict:
+        plain = {
+            "seed": 1,
+            "pools": {"a": {"path": "a"}},
+            "stages": {"one": STAGE | {"steps": 12, "batch": batch}},
+            "max_epochs": 99,
+        }
+        Path("my.yaml").write_text(yaml.safe_dump(plain, sort_keys=False))
+        assert main(["flags", "my.yaml", "--json", *words]) == 0
+        return json.loads(capsys.readouterr().out)["settings"]
+
+    return told
+
+
+def options(settings: list[dict]) -> dict[str, object]:
+    return {each["option"]: each["value"] for each in settings}
+
+
+def test_a_ramp_that_megatron_can_say_is_its_own_flag(told):
+    """Batches of 2, 4 and 6: eight samples of each smaller size."""
+    flags = options(told({"ramp": {0: 2, 128: 4, 256: 6}})["stages"]["one"])
+    assert flags["--rampup-batch-size"] == "2 2 16"
+    assert flags["--train-samples"] == 4 * 2 + 2 * 4 + 6 * 6
+
+
+def test_a_ramp_that_it_cannot_say_is_left_out(told):
+    flags = options(told({"ramp": {0: 2, 128: 4, 384: 6}})["stages"]["one"])
+    assert flags["--rampup-batch-size"] == "leave out"
+
+
+def test_a_run_says_its_own(told, capsys):
+    told({"sequences": 2})
+    with recipe.start_run(recipe.load_recipe("my.yaml"), "run"):
+        pass
+    assert main(["flags", "run"]) == 0
+    text = capsys.readouterr().out
+    assert "# stage one\n--seq-length 16  #" in text and "--train-samples 24" in text
+    assert main(["flags", "run", "seed=2"]) == 2
+    assert "alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("trainer", ["transformers", "flash_attention", "pytorch"])
+def test_other_trainers_have_theirs(told, capsys, trainer):
+    assert told({"sequences": 2}, "--trainer", trainer)
+    assert main(["flags", "my.yaml", "--trainer", trainer]) == 0
+    assert "  # " in capsys.readouterr().out
