@@ -73,6 +73,7 @@ class _Part(NamedTuple):
 
     begin: int
     end: int
+    """Where its padding begins, if it has some."""
     piece: Piece | None
     bos: bool
     eos: bool
@@ -86,7 +87,7 @@ def row_faults(row: Row, rule: Rule, texts: Mapping[int | str, Text]) -> list[Fi
         rule: of its pool in its stage.
         texts: the documents of its pieces.
     """
-    parts, fault = _parts(row, texts)
+    parts, fault = _parts(row, texts) if rule.document_multiple == 1 else _padded_parts(row, rule, texts)
     if fault is not None:
         return [fault]
     expected = _expected(row, rule, texts, parts)
@@ -146,6 +147,32 @@ def _parts(row: Row, texts: Mapping[int | str, Text]) -> tuple[list[_Part], Find
     return parts, None
 
 
+def _padded_parts(
+    row: Row, rule: Rule, texts: Mapping[int | str, Text]
+) -> tuple[list[_Part], Finding | None]:
+    """The segments of a row whose pieces each begin at a multiple of positions, padded behind their end.
+
+    Such a row has no mark alone: every segment is a piece with its own marks.
+    """
+    parts: list[_Part] = []
+    multiple, begin = rule.document_multiple, 0
+    for piece in row.pieces:
+        text = texts[piece.document]
+        bos = piece.fresh == 0 and text.bos is not None
+        if piece.column != begin + bos:
+            return parts, _no_marks(row, piece.column, piece.column - begin)
+        end = piece.column + piece.stop - piece.start
+        ends = piece.stop == text.num_tokens and text.eos is not None
+        eos = ends and end - begin < rule.context
+        parts.append(_Part(begin, end + eos, piece, bos, eos))
+        begin = -(-(end + eos) // multiple) * multiple
+    used = sum(part.end - part.begin for part in parts)
+    if row.num_used != used or begin > len(row.ids):
+        place = f"{row.where}: attention_mask"
+        return parts, Finding("rows", place, f"{used} positions that are no padding", str(row.num_used))
+    return parts, None
+
+
 def _may_end(part: _Part, texts: Mapping[int | str, Text]) -> bool:
     """Whether a part holds its document's last token, and the document has an end mark."""
     if part.piece is None or part.eos:
@@ -172,6 +199,8 @@ def _expected(
         positions[here] = np.arange(part.end - part.begin) + (
             part.begin if rule.positions == "continue" else 0
         )
+        padding = np.arange(part.end, -(-part.end // rule.document_multiple) * rule.document_multiple)
+        positions[padding] = positions[part.end - 1] + 1 + padding - part.end
         if part.piece is None:
             ids[here] = labels[here] = EITHER
         else:

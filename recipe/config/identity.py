@@ -18,8 +18,9 @@ _ABSENT = "(nothing)"
 def fingerprint(recipe: Recipe) -> str:
     """Content hash of a recipe: 64 hex digits of BLAKE2b.
 
-    Where pools lie, what the recipe is called and how its trainer splits a model do not count; the order of pools and stages does. Values
-    equal to their defaults are left out, so that a later version with more keys gives the same hash.
+    Where pools lie, what the recipe is called and how its trainer splits a model do not count; the order of
+    pools and stages does. Values equal to their defaults are left out, so that a later version with more keys
+    gives the same hash.
     """
     plain = recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     for key in ("name", "pools_root", "parallel"):

@@ -14,7 +14,14 @@ from recipe.mixing.memory import Memory
 from recipe.mixing.reading import LABELS
 from recipe.mixing.sheets import Library
 from recipe.mixing.walker import Ground, Walked, Walker
-from recipe.sequences.assembly import Sheet, Sources, assemble, segment_lengths
+from recipe.sequences.assembly import (
+    MULTIPLE,
+    Sheet,
+    Sources,
+    assemble,
+    padded_segment_lengths,
+    segment_lengths,
+)
 from recipe.sequences.page import Buffers
 
 SPAN_SEQUENCES = 4096
@@ -70,6 +77,15 @@ def _labels(walked: Walked) -> NDArray[np.int64]:
         labels[rows] = totals[walked.indices[rows] + 1] - totals[walked.indices[rows]]
     summed: NDArray[np.int64] = labels.reshape(walked.num_steps, -1).sum(axis=1)
     return summed
+
+
+def _lengths(segment_ids: NDArray[np.int32], multiple: int) -> Batch:
+    """``cu_seqlens`` and ``max_seqlen``; where pieces are padded, ``cu_seqlens_padded`` too."""
+    if multiple == 1:
+        lengths, longest = segment_lengths(segment_ids)
+        return {"cu_seqlens": lengths, "max_seqlen": longest}
+    true, with_padding, longest = padded_segment_lengths(segment_ids, multiple)
+    return {"cu_seqlens": true, "cu_seqlens_padded": with_padding, "max_seqlen": longest}
 
 
 class Reader:
@@ -149,5 +165,5 @@ class Reader:
         batch: Batch = arrays._asdict()
         batch["pool"] = span.sheet.pool[rows]
         if cu_seqlens:
-            batch["cu_seqlens"], batch["max_seqlen"] = segment_lengths(arrays.segment_ids)
+            batch |= _lengths(arrays.segment_ids, int(span.sources.rules[:, MULTIPLE].max(initial=1)))
         return batch

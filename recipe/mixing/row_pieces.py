@@ -12,6 +12,7 @@ from recipe.mixing.memory import SNAPSHOT_SEQUENCES
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.sequences.blocks import Block
+from recipe.sequences.packing import padded
 from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
 
 
@@ -43,6 +44,7 @@ def _columns(block: Block, sequence: int) -> NDArray[np.int64]:
     pieces = block.rows.pieces.take(np.arange(*block.rows.ends[sequence : sequence + 2]))
     bos, eos = (pieces.flags & HAS_BOS) > 0, (pieces.flags & HAS_EOS) > 0
     width = np.where(pieces.flags & AHEAD, 0, pieces.stop - pieces.start + bos + eos)
+    width = padded(width, block.multiple)
     columns: NDArray[np.int64] = np.cumsum(width) - width + bos
     return columns
 

@@ -64,6 +64,7 @@ class Library:
                 rule.cross_labels,
                 rule.attention == "sequence",
                 rule.positions == "continue",
+                rule.document_multiple,
             )
             for rule in rules
         ]

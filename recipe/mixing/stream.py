@@ -21,7 +21,7 @@ from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.walker import Ground, Walker
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
-from recipe.sequences.assembly import TOKENS
+from recipe.sequences.assembly import MULTIPLE, TOKENS
 from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
 
 
@@ -229,6 +229,7 @@ class Stream:
             raise ValueError(f"step {step} has no row {row}")
         sheet, at = span.sheet, (step - span.first_step) * span.batch + row
         pool = self._opened[int(sheet.pool[at])]
+        multiple = int(span.sources.rules[sheet.pool[at], MULTIPLE])
         pieces, column = [], 0
         for piece in sheet.pieces[sheet.ends[at] : sheet.ends[at + 1], :TOKENS].tolist():
             document, start, stop, fresh, flags = piece
@@ -239,4 +240,5 @@ class Stream:
                 identity = pool.ids([document])[0]
                 pieces.append(PieceAt(pool.name, identity, start, stop, fresh, column))
             column += stop - start + bool(flags & HAS_EOS)
+            column += -column % multiple
         return pieces

@@ -35,9 +35,10 @@ DOCUMENT, START, STOP, FRESH, FLAGS, TOKENS, SLOT, BASE = range(8)
 """Columns of ``Sheet.pieces``: document number, span, flags; the document's body tokens, the slot of its
 part, and the place of its first body token there."""
 
-WIDTH, BOS, EOS, OVERLAP_LABELS, INPUTS, CROSS_LABELS, WHOLE_ROW, GO_ON = range(8)
+WIDTH, BOS, EOS, OVERLAP_LABELS, INPUTS, CROSS_LABELS, WHOLE_ROW, GO_ON, MULTIPLE = range(9)
 """Columns of ``Sources.rules``: index into ``TOKEN_TYPES``; mark ids, -1 where there is none; then 0 or 1:
-overlap has labels, labels are inputs, labels across documents, attention over the row, positions go on."""
+overlap has labels, labels are inputs, labels across documents, attention over the row, positions go on; then
+what the positions of every piece are a multiple of."""
 
 
 class Sheet(NamedTuple):
@@ -55,7 +56,7 @@ class Sheet(NamedTuple):
 class Sources(NamedTuple):
     """Where tokens come from: ``address`` uint64[num_slots] of every part, 0 while it is not opened.
 
-    ``rules`` int64[num_pools, 8] says what is made of them.
+    ``rules`` int64[num_pools, 9] says what is made of them.
     """
 
     address: NDArray[np.uint64]
@@ -97,6 +98,41 @@ def segment_lengths(segment_ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], 
     edges[:, 1:] = segment_ids[:, 1:] != segment_ids[:, :-1]
     starts = np.append(np.flatnonzero(edges.reshape(-1)), segment_ids.size).astype(np.int32)
     return starts, int(np.diff(starts).max(initial=0))
+
+
+def padded_segment_lengths(
+    segment_ids: NDArray[np.int32], multiple: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Cumulative segment lengths, true and padded, of rows whose pieces take multiples of positions.
+
+    As variable-length kernels of context parallelism take them: segment k begins at ``padded[k]`` of the
+    flattened rows and has ``true[k + 1] - true[k]`` positions, then padding. What is left of a row is a
+    segment of its own without any true position.
+
+    Returns:
+        ``cu_seqlens`` int32[num_segments + 1], which ends with the positions that are no padding;
+        ``cu_seqlens_padded`` int32[num_segments + 1], which ends with rows x context; and ``max_seqlen``,
+        the padded length of the longest piece.
+
+    Source:
+        ``cu_seqlens_q`` and ``cu_seqlens_q_padded`` of NVIDIA Transformer Engine's ``thd`` layout, and of
+        Megatron-core's ``PackedSeqParams``.
+
+    >>> padded_segment_lengths(np.array([[0, 0, 0, -1, 1, -1, -1, -1]], np.int32), 2)
+    (array([0, 3, 4, 4], dtype=int32), array([0, 4, 6, 8], dtype=int32), 4)
+    """
+    edges = np.ones(segment_ids.shape, bool)
+    edges[:, 1:] = segment_ids[:, 1:] != segment_ids[:, :-1]
+    flat = segment_ids.reshape(-1)
+    bounds = np.append(np.flatnonzero(edges.reshape(-1)), flat.size)
+    is_piece = flat[bounds[:-1]] >= 0
+    starts, lengths = bounds[:-1][is_piece], np.diff(bounds)[is_piece]
+    taken = lengths + -lengths % multiple
+    begins = np.unique(np.concatenate([starts, starts + taken, [0, flat.size]]))
+    true = np.zeros(len(begins), np.int32)
+    true[np.searchsorted(begins, starts) + 1] = lengths
+    longest = int(taken.max(initial=0))
+    return np.cumsum(true, dtype=np.int32), begins.astype(np.int32), longest
 
 
 @inlined
@@ -250,5 +286,13 @@ def _assemble(marker: Any, width: int, given: Any, rows: NDArray[np.int64], page
             _number(positions[col:after], segments[col:after], col if of[GO_ON] else 0, segment)
             segment += 1 - of[WHOLE_ROW]
             col = after
+            if of[MULTIPLE] > 1 and after % of[MULTIPLE] > 0:
+                col = after + of[MULTIPLE] - after % of[MULTIPLE]
+                _number(positions[after:col], segments[after:col], positions[after - 1] + 1, -1)
+                ids[after:col] = PADDING_ID
+                labels[after:col] = IGNORED
         _pad(col, (ids, labels, positions, segments, mask[r]))
+        if of[MULTIPLE] > 1:
+            for i in range(col):
+                mask[r, i] = segments[i] >= 0
     return -1

@@ -27,7 +27,7 @@ from recipe.errors import RecipeError
 from recipe.maths.order import key, permute_range
 from recipe.pools import Pool
 from recipe.sequences.concat import Joining, join_runs
-from recipe.sequences.packing import best_fit
+from recipe.sequences.packing import best_fit, padded
 from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks, order_name
 from recipe.sequences.rows import KINDS, Rows, count_rows, in_rows
 from recipe.sequences.slicing import (
@@ -81,7 +81,8 @@ class Block:
     where the first of them is stored, counted over the whole pool;
     ``rows``: the pieces of every sequence, their ``document`` an index into ``documents``;
     ``totals`` int64[num_sequences + 1, len(KINDS)]: counts of all sequences before each;
-    ``dropped``: tokens that this opening left out, by reason; ``place``: which block it is.
+    ``dropped``: tokens that this opening left out, by reason; ``place``: which block it is;
+    ``multiple``: every piece takes a multiple of so many positions.
     """
 
     documents: NDArray[np.int64]
@@ -91,6 +92,7 @@ class Block:
     totals: NDArray[np.int64]
     dropped: dict[str, int]
     place: BlockPlace
+    multiple: int = 1
 
     @property
     def num_sequences(self) -> int:
@@ -153,7 +155,10 @@ def plan_block(
     if gone:
         dropped["withdrawn"] = gone
     starts = np.asarray(pool.offsets[documents]) + measured.bos
-    return Block(documents, measured.tokens, starts, rows, count_rows(rows, measured, rule), dropped, place)
+    totals = count_rows(rows, measured, rule)
+    return Block(
+        documents, measured.tokens, starts, rows, totals, dropped, place, multiple=rule.document_multiple
+    )
 
 
 def _without(
@@ -202,6 +207,7 @@ def _arrange(
         if rule.method == "none":
             row_of_piece = np.arange(len(sizes))
         else:
+            sizes = padded(sizes, rule.document_multiple)
             row_of_piece = best_fit(sizes, (pieces.flags & ALONE) > 0, rule.context)
     num_rows = int(row_of_piece.max()) + 1 if len(row_of_piece) else 0
     shuffle = key(place.seed, place.epoch, "shuffle", order_name(pool, place), place.block, depth)

@@ -10,6 +10,15 @@ from numpy.typing import NDArray
 from recipe.maths.kernels import kernel
 
 
+def padded(sizes: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
+    """Positions that pieces take where each is padded to a multiple.
+
+    >>> padded(np.array([1, 4, 5]), 4).tolist()
+    [4, 4, 8]
+    """
+    return sizes + -sizes % multiple
+
+
 def best_fit_reference(sizes: Sequence[int], alone: Sequence[bool], context: int) -> list[int]:
     """The rule in plain words: what :func:`best_fit` must return.
 

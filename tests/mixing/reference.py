@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from recipe.config import Recipe, Rule
 from recipe.maths.order import key, permute
-from tests.sequences.reference import Doc, Row, counts, left_over, open_block, written
+from tests.sequences.reference import Doc, Row, counts, left_over, open_block, takes, written
 
 KINDS = ("body", "overlap", "special", "padding", "labels", "documents")
 
@@ -429,5 +429,5 @@ def _served(pool: int, row: Row, texts: tuple[list[Doc], list[int]], rule: Rule)
             at = column + (segment[0].place == -1)
             pieces.append((numbers[body[0].document], start, stop, first, at))
             fresh += [(numbers[body[0].document], place) for place in new]
-        column += len(segment)
+        column += takes(len(segment), rule)
     return Served(pool, written(docs, row, rule), pieces, fresh)

@@ -137,6 +137,10 @@ def draw_stage(draw: Any, names: list[str]) -> dict[str, Any]:
         "positions": draw(st.sampled_from(["restart", "continue"])),
         "cross_labels": draw(st.booleans()),
     }
+    packing["document_multiple"] = 1
+    if method != "concat" and packing["attention"] == "piece" and not packing["cross_labels"]:
+        divisors = [n for n in range(1, context + 1) if context % n == 0]
+        packing["document_multiple"] = draw(st.sampled_from(divisors))
     batch, key = draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 40, 300]))
     return {
         "context": context,

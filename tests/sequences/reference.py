@@ -134,14 +134,21 @@ def end_of(pieces: list[Piece], n: int, first: int, rule: Rule, out: Opened) -> 
         last.alone = True
 
 
+def takes(size: int, rule: Rule) -> int:
+    """Positions of a piece with what it is padded with."""
+    while size % rule.document_multiple:
+        size += 1
+    return size
+
+
 def pack(pieces: list[Piece], rule: Rule) -> list[list[Piece]]:
     """Best fit, decreasing: fullest row first, then the oldest; within a row as given."""
     if rule.method == "none":
         return [[piece] for piece in pieces]
     rows: list[list[int]] = []
     room: list[int] = []
-    for i in sorted(range(len(pieces)), key=lambda i: (-pieces[i].size, i)):
-        size = pieces[i].size
+    for i in sorted(range(len(pieces)), key=lambda i: (-takes(pieces[i].size, rule), i)):
+        size = takes(pieces[i].size, rule)
         able = [r for r in range(len(rows)) if room[r] >= size and not pieces[rows[r][0]].alone]
         if able and not pieces[i].alone:
             row = min(able, key=lambda r: (room[r], r))
@@ -225,6 +232,7 @@ NO_LABEL = -100
 def written(docs: list[Doc], row: Row, rule: Rule) -> dict[str, list[int]]:
     """What a row looks like in a batch."""
     out: dict[str, list[int]] = {"input_ids": [], "position_ids": [], "segment_ids": [], "labels": []}
+    out["attention_mask"] = []
     shifted: list[int] = []
     for number, segment in enumerate(row.segments):
         following = row.segments[number + 1][0] if number + 1 < len(row.segments) else row.ahead
@@ -239,10 +247,17 @@ def written(docs: list[Doc], row: Row, rule: Rule) -> dict[str, list[int]]:
             seen = index > 0 or (number > 0 and _ends(docs, row.segments[number - 1][-1]))
             known = before >= 0 and seen and shifted[before] != NO_LABEL
             out["labels"].append(shifted[before] if known else NO_LABEL)
+            out["attention_mask"].append(1)
+        for _ in range(takes(len(shifted), rule) - len(shifted)):
+            out["input_ids"].append(0)
+            out["position_ids"].append(out["position_ids"][-1] + 1)
+            out["segment_ids"].append(-1)
+            out["labels"].append(NO_LABEL)
+            out["attention_mask"].append(0)
+            shifted.append(NO_LABEL)
     if rule.labels == "shifted":
         out["labels"] = shifted
     size = len(shifted)
-    out["attention_mask"] = [1] * size
     for key, pad in (("input_ids", 0), ("position_ids", 0), ("segment_ids", -1), ("labels", -100)):
         out[key] += [pad] * (rule.context - size)
     out["attention_mask"] += [0] * (rule.context - size)

@@ -96,6 +96,7 @@ def planned_rows(stream: RunStream, step: int) -> list[Planned]:
             if stop > start:
                 pieces.append(Piece(int(block.documents[document]), start, stop, fresh, column))
             column += stop - start + bool(flags & HAS_EOS)
+            column += -column % block.multiple
         pool = stream.pools[int(walked.pools[row])]
         rows.append(Planned(pool, block.place.epoch, tuple(pieces)))
     return rows
