@@ -45,9 +45,16 @@ def test_a_ramp_that_megatron_can_say_is_its_own_flag(told):
     assert flags["--train-samples"] == 4 * 2 + 2 * 4 + 6 * 6
 
 
-def test_a_ramp_that_it_cannot_say_is_left_out(told):
-    flags = options(told({"ramp": {0: 2, 128: 4, 384: 6}})["stages"]["one"])
-    assert flags["--rampup-batch-size"] == "leave out"
+def test_a_ramp_that_it_cannot_say_is_a_launch_for_every_size(told):
+    """Batches of 2, 4 and 6 at uneven distances: each launch ends where the next begins."""
+    launches = told({"ramp": {0: 2, 128: 4, 384: 6}})["stages"]
+    assert list(launches) == ["one, from step 0", "one, from step 4", "one, from step 8"]
+    sizes = [
+        (found["--global-batch-size"], found.get("--train-samples"), found.get("--train-iters"))
+        for found in map(options, launches.values())
+    ]
+    assert sizes == [(2, 8, None), (4, None, 8), (6, None, 12)]
+    assert {options(each)["--rampup-batch-size"] for each in launches.values()} == {"leave out"}
 
 
 def test_a_run_says_its_own(told, capsys):

@@ -312,14 +312,12 @@ def test_every_setting_says_why_and_stages_have_their_sizes(root):
     assert settings(stages["short"]) == {
         "--seq-length": 64,
         "--global-batch-size": 4,
-        "--train-iters": 12,
         "--train-samples": 48,
     }
     assert settings(stages["long"]) == {
         "--seq-length": 96,
         "--global-batch-size": 3,
         "--train-iters": 20,
-        "--train-samples": 72,
     }
     assert all(value for path, value in leaves(plain) if path[-1] == "why")
 

@@ -1,0 +1,37 @@
+"""A setting of a trainer, and the sequence rules that settings follow."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from recipe.config import Recipe
+
+
+class Setting(NamedTuple):
+    """One option of a trainer."""
+
+    option: str
+    value: object
+    why: str
+
+
+class Habits(NamedTuple):
+    """What all pools in all stages have in common; None where they differ."""
+
+    isolated: bool | None
+    restarts: bool | None
+    crosses: bool | None
+
+
+def habits_of(recipe: Recipe) -> Habits:
+    """Of a settled recipe."""
+    rules = [recipe.rule(stage, pool) for stage in recipe.stages for pool in recipe.pools]
+
+    def common(values: set[bool]) -> bool | None:
+        return values.pop() if len(values) == 1 else None
+
+    return Habits(
+        common({rule.attention != "sequence" for rule in rules}),
+        common({rule.positions == "restart" for rule in rules}),
+        common({rule.cross_labels for rule in rules}),
+    )
