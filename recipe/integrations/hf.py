@@ -1,0 +1,200 @@
+"""The stream under Transformers' Trainer: its own loop, its own checkpoints, the run's order and record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+from transformers import Trainer, TrainerCallback
+
+from recipe.errors import Problem, RecipeError
+from recipe.integrations.torch.masks import attention_bias, varlen
+from recipe.integrations.torch.place import TrainerPlace
+from recipe.run.opening import open_run
+from recipe.run.run import Run
+
+Attention = Literal["mask", "flash", "none"]
+Inputs = dict[str, Any]
+
+
+def model_inputs(batch: Mapping[str, torch.Tensor], *, labels: str, attention: Attention = "mask") -> Inputs:
+    """What a causal model of Transformers takes, from rows of the stream.
+
+    Args:
+        batch: rows of an item.
+        labels: the recipe's: ``inputs`` are shifted by the model, ``shifted`` are given as ``shift_labels``.
+        attention: ``mask`` for eager and SDPA attention, [rows, 1, context, context]; ``flash`` for the
+            lengths of all rows' segments, rows laid behind each other in one; ``none`` lets rows be whole.
+
+    Returns:
+        ``input_ids, labels, position_ids`` int64, and what the attention needs.
+    """
+    inputs: Inputs = {"input_ids": batch["input_ids"], "labels": batch["labels"]}
+    inputs["position_ids"] = batch["position_ids"].long()
+    if attention == "flash":
+        inputs = {name: array.reshape(1, -1) for name, array in inputs.items()}
+        lengths = varlen(batch)
+        inputs |= {"cu_seq_lens_q": lengths.cu_seqlens, "cu_seq_lens_k": lengths.cu_seqlens}
+        inputs |= {"max_length_q": lengths.max_seqlen, "max_length_k": lengths.max_seqlen}
+    if attention == "mask":
+        visible = attention_bias(batch["segment_ids"])
+        inputs["attention_mask"] = torch.zeros(visible.shape).masked_fill(~visible, float("-inf"))
+    if labels == "shifted":
+        inputs["shift_labels"] = inputs["labels"]
+    return inputs
+
+
+class StreamTrainer(Trainer):
+    """Transformers' Trainer over a run: as many optimizer steps as it has, its rows, its record.
+
+    ::
+
+        run = recipe.resume_or_start(recipe.load_recipe("my.yaml"), "runs/mine")
+        args = TrainingArguments("out", per_device_train_batch_size=4, gradient_accumulation_steps=8)
+        StreamTrainer(model=model, args=args, run=run).train()
+
+    Its global step is the run's. Each of its checkpoints is put on record by the process of rank 0; resumed
+    from an older one, the run is opened there and the record says what was discarded.
+    """
+
+    def __init__(self, *args: Any, run: Run, attention: Attention = "mask", **options: Any) -> None:
+        """As ``Trainer``, without ``train_dataset``; ``max_steps`` may be left out.
+
+        Args:
+            args: for ``Trainer``.
+            run: opened where the training goes on; processes of other ranks write nothing to it.
+            attention: how documents of a row are kept apart, see :func:`model_inputs`.
+            options: for ``Trainer``.
+
+        Raises:
+            RecipeError: steps or batch sizes that are not the recipe's.
+        """
+        settings = options["args"] if "args" in options else args[1]
+        _check(settings, run)
+        settings.max_steps = run.num_steps
+        settings.ignore_data_skip = True
+        settings.remove_unused_columns = False
+        super().__init__(*args, train_dataset=_Nothing(), **options)
+        self.run, self._attention = run, attention
+        self.add_callback(_Record(self))
+
+    def get_train_dataloader(self) -> DataLoader[Inputs]:
+        """This rank's micro-batches, from the trainer's step on; not dealt out once more by others."""
+        return _Loader(self)
+
+    def rows(self) -> _MicroBatches:
+        """The same, as a dataset."""
+        ranks = (self.args.process_index, self.args.world_size)
+        return _MicroBatches(self.run, ranks, self.args.per_device_train_batch_size, self._attention)
+
+    def stand(self) -> Run:
+        """The run, opened where the weights are: the Trainer knows only once it begins."""
+        self.run = _opened_at(self.run, self.state.global_step)
+        return self.run
+
+
+class _Loader(DataLoader[Inputs]):
+    """A loader that finds out where to begin when it is asked for the first batch."""
+
+    def __init__(self, trainer: StreamTrainer) -> None:
+        args = trainer.args
+        options = {"num_workers": args.dataloader_num_workers, "pin_memory": args.dataloader_pin_memory}
+        self.rows = trainer.rows()
+        super().__init__(self.rows, batch_size=None, **options)
+        self.trainer = trainer
+
+    def __iter__(self) -> Any:
+        self.rows.stand_at(self.trainer.stand(), self.trainer.state.global_step)
+        return super().__iter__()
+
+
+class _Nothing(IterableDataset[Inputs]):
+    """The Trainer asks for a dataset before it asks for its loader."""
+
+    def __iter__(self) -> Iterator[Inputs]:
+        return iter(())
+
+
+class _MicroBatches(IterableDataset[Inputs]):
+    """Micro-batches of a rank in their order; a worker serves every n-th of them."""
+
+    def __init__(self, run: Run, ranks: tuple[int, int], micro_batch: int, attention: Attention) -> None:
+        self._deal = (*ranks, micro_batch)
+        self._how: tuple[str, Attention] = (run.recipe.labels, attention)
+        self.stand_at(run, run.step)
+
+    def stand_at(self, run: Run, step: int) -> None:
+        """Begin at a step, whatever the last checkpoint on record is."""
+        rank, size, each = self._deal
+        self._place = TrainerPlace(run.state(run.step), dp_rank=rank, dp_size=size, micro_batch=each)
+        self._place.step = step
+
+    def __iter__(self) -> Iterator[Inputs]:
+        info = torch.utils.data.get_worker_info()
+        number, workers = (0, 1) if info is None else (info.id, info.num_workers)
+        labels, attention = self._how
+        count = 0
+        for step in self._place.steps_left():
+            for part in self._place.micro_batches(self._place.item(step)):
+                if count % workers == number:
+                    yield model_inputs(part.batch, labels=labels, attention=attention)
+                count += 1
+
+
+class _Record(TrainerCallback):
+    """Puts the Trainer's checkpoints on record, once their files are there."""
+
+    def __init__(self, trainer: StreamTrainer) -> None:
+        self._trainer = trainer
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Rank 0 says where the weights of so many steps are, and what was measured."""
+        if state.is_world_process_zero:
+            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            self._trainer.run.checkpoint(state.global_step, str(folder), metrics=_metrics(state))
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The end is on record also where nothing was saved there."""
+        run = self._trainer.run
+        if state.is_world_process_zero and run.step < state.global_step:
+            run.checkpoint(state.global_step, metrics=_metrics(state))
+
+
+def _metrics(state: Any) -> dict[str, dict[str, float]]:
+    """Numbers of the Trainer's log since its last step."""
+    here = [line for line in state.log_history if line.get("step") == state.global_step]
+    names = {name: value for line in here for name, value in line.items() if isinstance(value, float)}
+    return {"trainer": names} if names else {}
+
+
+def _opened_at(run: Run, step: int) -> Run:
+    """The run where the weights are: a record that is ahead of them is opened at their step."""
+    return open_run(run.path, step=step) if step < run.step else run
+
+
+def _check(settings: Any, run: Run) -> None:
+    """Refuse settings under which a step would not be the recipe's.
+
+    Raises:
+        RecipeError: all of them.
+    """
+    problems = []
+    if settings.max_steps > 0 and settings.max_steps != run.num_steps:
+        fix = "leave it out: the run has its own steps"
+        problems.append(Problem("max_steps", settings.max_steps, f"{run.num_steps}, the run's", fix))
+    each = settings.per_device_train_batch_size * settings.world_size
+    given = f"{each} over all ranks x {settings.gradient_accumulation_steps}"
+    for batch in sorted({s.batch for s in run.stream().curriculum.stretches if s.stop_step > run.step}):
+        if each * settings.gradient_accumulation_steps != batch:
+            able = (
+                f"gradient_accumulation_steps={batch // each}"
+                if batch % each == 0
+                else "sizes whose product it is"
+            )
+            where = "per_device_train_batch_size x gradient_accumulation_steps"
+            problems.append(Problem(where, given, f"{batch} sequences, the recipe's batch", able))
+    if problems:
+        raise RecipeError(f"{run.path}: not the recipe's steps", problems)

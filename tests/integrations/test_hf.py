@@ -1,0 +1,197 @@
+"""Transformers' own Trainer over a run: killed and resumed to the same weights; documents kept apart."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    TrainerCallback,
+    TrainingArguments,
+)
+from transformers.trainer_utils import get_last_checkpoint
+
+import recipe
+from recipe.errors import RecipeError
+from recipe.integrations.hf import StreamTrainer, model_inputs
+from recipe.integrations.torch import StreamDataset
+from tests.integrations.conftest import PLAIN, started
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning"),
+    pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),
+]
+TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "vocab_size": 100, "n_positions": 64}
+NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+
+
+def model() -> GPT2LMHeadModel:
+    torch.manual_seed(4)
+    return GPT2LMHeadModel(GPT2Config(**TINY, **NO_DROPOUT))
+
+
+def arguments(out: Path, **changes: Any) -> TrainingArguments:
+    settings = {
+        "per_device_train_batch_size": 2,
+        "gradient_accumulation_steps": 2,
+        "save_steps": 4,
+        "logging_steps": 4,
+        "learning_rate": 1e-2,
+        "report_to": "none",
+        "use_cpu": True,
+        "disable_tqdm": True,
+    }
+    return TrainingArguments(str(out), **settings | changes)
+
+
+class Killer(TrainerCallback):
+    """Ends the process after a step, or right after a save: before or after it is on record."""
+
+    def __init__(self, step: int, event: str) -> None:
+        self.step, self.event = step, event
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.event == "step" and state.global_step == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.event == "save" and state.global_step == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def train(path: Path, out: Path, **options: Any) -> dict[str, torch.Tensor]:
+    """Go on with a run from the Trainer's last checkpoint; its weights at the end."""
+    last = get_last_checkpoint(str(out)) if out.is_dir() else None
+    with recipe.open_run(path) as run:
+        trainer = StreamTrainer(model=model(), args=arguments(out), run=run, **options)
+        trainer.train(resume_from_checkpoint=last)
+        return trainer.model.state_dict()
+
+
+def killed(work: Callable[[], object]) -> int:
+    child = os.fork()
+    if not child:
+        torch.set_num_threads(1)
+        try:
+            work()
+        except BaseException:
+            os._exit(9)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.fixture
+def path(state: bytes, tmp_path: Path) -> Path:
+    torch.set_num_threads(1)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> dict[str, torch.Tensor]:
+    torch.set_num_threads(1)
+    started(tmp_path / "other")
+    return train(tmp_path / "other/run", tmp_path / "other/out")
+
+
+def test_every_checkpoint_of_the_trainer_is_on_record(path, tmp_path, whole):
+    done = train(path, tmp_path / "out")
+    assert all(torch.equal(done[name], whole[name]) for name in whole)
+    told = recipe.run_manifests(path)
+    assert [each.step for each in told] == [4, 8, 12, 16, 20, 24]
+    assert told[0].uri == str(tmp_path / "out/checkpoint-4")
+    assert recipe.audit_run(path, pools_root=tmp_path).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("step", "event"), [(3, "step"), (6, "step"), (16, "step"), (21, "step"), (8, "save")]
+)
+def test_killed_and_resumed_it_ends_at_the_same_bits(path, tmp_path, whole, step, event):
+    killer = [Killer(step, event)]
+    assert killed(lambda: train(path, tmp_path / "out", callbacks=killer)) == -signal.SIGKILL
+    done = train(path, tmp_path / "out")
+    assert all(torch.equal(done[name], whole[name]) for name in whole)
+    assert recipe.run_status(path).step == 24
+    assert recipe.audit_run(path, pools_root=tmp_path).findings == ()
+
+
+def test_resumed_from_an_older_checkpoint_the_record_rewinds(path, tmp_path, whole):
+    train(path, tmp_path / "out")
+    with recipe.open_run(path) as run:
+        trainer = StreamTrainer(model=model(), args=arguments(tmp_path / "out"), run=run)
+        trainer.train(resume_from_checkpoint=str(tmp_path / "out/checkpoint-8"))
+        done = trainer.model.state_dict()
+    assert all(torch.equal(done[name], whole[name]) for name in whole)
+    status = recipe.run_status(path)
+    assert status.step == 24 and recipe.audit_run(path, pools_root=tmp_path).findings == ()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_F3_workers_change_nothing(path, tmp_path, whole, workers):
+    with recipe.open_run(path) as run:
+        args = arguments(tmp_path / "out", dataloader_num_workers=workers)
+        trainer = StreamTrainer(model=model(), args=args, run=run)
+        trainer.train()
+    assert all(torch.equal(trainer.model.state_dict()[name], whole[name]) for name in whole)
+
+
+def test_labels_that_the_model_shifts_itself_train_the_same_positions(tmp_path, whole):
+    """Only labels at cuts, and of end marks that found no room, are lost; here there are none."""
+    torch.set_num_threads(1)
+    whole_rows = {"slicing": {"oversize": "drop", "window": 24}}
+    stages = {name: stage | whole_rows for name, stage in PLAIN["stages"].items()}
+    for name in ("inputs", "shifted"):
+        started(tmp_path / name, labels=name, stages=stages)
+    ends = [train(tmp_path / name / "run", tmp_path / name / "out") for name in ("inputs", "shifted")]
+    assert all(torch.allclose(ends[0][name], ends[1][name], atol=1e-4) for name in ends[0])
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_C2_documents_of_a_row_do_not_see_each_other(state, kind, implementation):
+    torch.manual_seed(1)
+    shape = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 16, "intermediate_size": 32}
+    config = GPT2Config(**TINY, **NO_DROPOUT) if kind == "gpt2" else LlamaConfig(vocab_size=100, **shape)
+    config._attn_implementation = implementation
+    net = (GPT2LMHeadModel if kind == "gpt2" else LlamaForCausalLM)(config).eval()
+    batch = StreamDataset(state)[18]
+    assert batch["segment_ids"].max() >= 1
+
+    def logits(ids: torch.Tensor) -> torch.Tensor:
+        inputs = model_inputs({**batch, "input_ids": ids}, labels="shifted")
+        with torch.no_grad():
+            return net(**inputs).logits
+
+    first = batch["segment_ids"] == 0
+    changed = torch.where(first, (batch["input_ids"] + 7) % 99, batch["input_ids"])
+    before, after = logits(batch["input_ids"]), logits(changed)
+    assert torch.equal(before[~first], after[~first]) and not torch.equal(before[first], after[first])
+
+
+def test_shifted_labels_are_not_shifted_once_more(state):
+    net, batch = model().eval(), StreamDataset(state)[18]
+    with torch.no_grad():
+        told = net(**model_inputs(batch, labels="shifted"))
+    expected = torch.nn.functional.cross_entropy(told.logits.flatten(0, 1), batch["labels"].flatten())
+    assert torch.allclose(told.loss, expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"gradient_accumulation_steps": 1}, "gradient_accumulation_steps=2"),
+        ({"per_device_train_batch_size": 3}, "sizes whose product it is"),
+        ({"max_steps": 23}, "24, the run's"),
+    ],
+)
+def test_settings_that_are_not_the_recipes_are_refused_before_training(path, tmp_path, changes, told):
+    with recipe.open_run(path) as run, pytest.raises(RecipeError, match=told):
+        StreamTrainer(model=model(), args=arguments(tmp_path / "out", **changes), run=run)
