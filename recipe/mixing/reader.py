@@ -9,13 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.mixing.balancing import balanced_order
 from recipe.mixing.dealing import dealt_rows
 from recipe.mixing.memory import Memory
 from recipe.mixing.reading import LABELS
 from recipe.mixing.sheets import Library
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.sequences.assembly import (
+    FLAGS,
     MULTIPLE,
+    START,
+    STOP,
+    WHOLE_ROW,
     Sheet,
     Sources,
     assemble,
@@ -23,6 +28,7 @@ from recipe.sequences.assembly import (
     segment_lengths,
 )
 from recipe.sequences.page import Buffers
+from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
 
 SPAN_SEQUENCES = 4096
 """Sequences planned at once."""
@@ -32,12 +38,13 @@ Batch = dict[str, Any]
 
 
 class Deal(NamedTuple):
-    """Which rows a rank asks for, and whether with segment lengths."""
+    """Which rows a rank asks for, and whether with segment lengths and the rows' places in the schedule."""
 
     rank: int = 0
     size: int = 1
     micro_batch: int | None = None
     cu_seqlens: bool = False
+    rows: bool = False
 
 
 class Span(NamedTuple):
@@ -60,6 +67,26 @@ class Span(NamedTuple):
         """int64[rows]: places in the sheet of a rank's rows in a step."""
         rows: NDArray[np.int64] = _dealt(self.num_steps, self.batch, deal)[step - self.first_step]
         return rows
+
+    def first_row(self, step: int) -> int:
+        """Place in the sheet of row 0 of a step."""
+        return (step - self.first_step) * self.batch
+
+    def costs(self, step: int) -> NDArray[np.int64]:
+        """int64[batch]: of every row of a step the sum of squared lengths of what attends to itself."""
+        first = self.first_row(step)
+        ends = self.sheet.ends[first : first + self.batch + 1]
+        pieces = self.sheet.pieces[ends[0] : ends[-1]]
+        flags = pieces[:, FLAGS]
+        sizes = pieces[:, STOP] - pieces[:, START] + ((flags & HAS_BOS) > 0) + ((flags & HAS_EOS) > 0)
+        sizes[(flags & AHEAD) > 0] = 0
+        row_of = np.repeat(np.arange(self.batch), np.diff(ends))
+        whole = self.sources.rules[self.sheet.pool[first : first + self.batch], WHOLE_ROW] > 0
+        pieced, summed = np.zeros(self.batch, np.int64), np.zeros(self.batch, np.int64)
+        np.add.at(pieced, row_of, sizes**2)
+        np.add.at(summed, row_of, sizes)
+        costs: NDArray[np.int64] = np.where(whole, summed**2, pieced)
+        return costs
 
 
 @lru_cache(maxsize=64)
@@ -146,7 +173,16 @@ class Reader:
         span = self.span(step)
         if span is None:
             return None
-        return self._copied(span, span.rows(step, deal), cu_seqlens=deal.cu_seqlens)
+        if self._ground.recipe.deal == "order":
+            rows = span.rows(step, deal)
+        else:
+            order = balanced_order(span.costs(step), deal.size, deal.micro_batch)
+            places = dealt_rows(span.batch, deal.rank, deal.size, deal.micro_batch)
+            rows = span.first_row(step) + order[places]
+        batch = self._copied(span, rows, cu_seqlens=deal.cu_seqlens)
+        if deal.rows or self._ground.recipe.deal != "order":
+            batch["rows"] = rows - span.first_row(step)
+        return batch
 
     def rows(self, step: int, rows: NDArray[np.int64]) -> Batch | None:
         """Some rows of the global batch of a step; None where the run ended before it."""
@@ -155,7 +191,7 @@ class Reader:
             return None
         if len(rows) and not 0 <= rows.min() <= rows.max() < span.batch:
             raise ValueError(f"rows {rows.min()}..{rows.max()} are outside 0..{span.batch - 1}")
-        return self._copied(span, (step - span.first_step) * span.batch + rows, cu_seqlens=False)
+        return self._copied(span, span.first_row(step) + rows, cu_seqlens=False)
 
     def _copied(self, span: Span, rows: NDArray[np.int64], *, cu_seqlens: bool) -> Batch:
         page, arrays = self._buffers.take(len(rows), span.context)

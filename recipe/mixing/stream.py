@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.mixing.ahead import read_ahead as run_ahead
+from recipe.mixing.balancing import Balance, balance, balanced_order
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.dealing import check_dealing
 from recipe.mixing.memory import SNAPSHOT_SEQUENCES, Memory
-from recipe.mixing.reader import Batch, Deal, Reader
+from recipe.mixing.reader import Batch, Deal, Reader, Span
 from recipe.mixing.reading import BlockCache
 from recipe.mixing.sheets import Library
 from recipe.mixing.snapshot import Snapshot, start_of
@@ -129,7 +131,7 @@ class Stream:
                 closed.append(at)
         return closed
 
-    def batch(
+    def batch(  # noqa: PLR0913 - the trainer's own words
         self,
         step: int,
         dp_rank: int = 0,
@@ -137,19 +139,23 @@ class Stream:
         micro_batch: int | None = None,
         *,
         cu_seqlens: bool = False,
+        rows: bool = False,
     ) -> Batch:
-        """The rows of one rank in one step, in schedule order.
+        """The rows of one rank in one step, in schedule order or as ``deal`` of the recipe says.
 
         Returns:
             ``input_ids``, ``labels`` int64[rows, context]; ``position_ids``, ``segment_ids`` int32 (-1 is
             padding); ``attention_mask`` int8; ``pool`` int64[rows], an index into ``pools``. On request
-            ``cu_seqlens`` int32[segments + 1] over the flattened rows, and ``max_seqlen``.
+            ``cu_seqlens`` int32[segments + 1] over the flattened rows, and ``max_seqlen``; where documents
+            are padded to a multiple, ``cu_seqlens`` counts true positions and ``cu_seqlens_padded`` says
+            where segments begin. On request, and where they are dealt balanced, ``rows`` int64[rows]: their
+            places in the schedule, to which :meth:`provenance` refers.
 
         Raises:
             ValueError: the run has no such step, ended before it, or has no such rank.
             RecipeError: the batch cannot be dealt to so many ranks.
         """
-        batch = self._reader.batch(step, Deal(dp_rank, dp_size, micro_batch, cu_seqlens))
+        batch = self._reader.batch(step, Deal(dp_rank, dp_size, micro_batch, cu_seqlens, rows))
         if batch is None:
             raise self._ended_before(step)
         return batch
@@ -163,6 +169,7 @@ class Stream:
         *,
         stop: int | None = None,
         cu_seqlens: bool = False,
+        rows: bool = False,
         read_ahead: int = 2,
     ) -> Iterator[tuple[int, Batch]]:
         """Steps and their batches from ``start`` on, ``read_ahead`` of them assembled ahead in a thread.
@@ -173,7 +180,7 @@ class Stream:
             RecipeError: a batch of the run cannot be dealt to so many ranks.
         """
         check_dealing(tuple({s.batch for s in self.curriculum.stretches}), dp_size, micro_batch)
-        reader, deal = self._new_reader(), Deal(dp_rank, dp_size, micro_batch, cu_seqlens)
+        reader, deal = self._new_reader(), Deal(dp_rank, dp_size, micro_batch, cu_seqlens, rows)
         end = self.num_steps if stop is None else min(stop, self.num_steps)
 
         def produce() -> Iterator[tuple[int, Batch]]:
@@ -196,6 +203,41 @@ class Stream:
             raise self._ended_before(step)
         return batch
 
+    def order(self, step: int, dp_size: int = 1, micro_batch: int | None = None) -> NDArray[np.int64]:
+        """The order in which the rows of a step are dealt: place p of the batch has row ``order[p]``.
+
+        Returns:
+            int64[batch]: 0, 1, 2 ... unless the recipe says ``deal: balanced``. From metadata alone, and the
+            same on every rank.
+
+        Raises:
+            ValueError: the run has no such step, or ended before it.
+            RecipeError: the batch cannot be dealt to so many ranks.
+        """
+        span = self._spanned(step)
+        check_dealing((span.batch,), dp_size, micro_batch)
+        if self.recipe.deal == "order":
+            return np.arange(span.batch)
+        return balanced_order(span.costs(step), dp_size, micro_batch)
+
+    def balance(self, step: int, dp_size: int = 1, micro_batch: int | None = None) -> Balance:
+        """How even the micro-batches of a step are, in schedule order and as they are dealt.
+
+        Raises:
+            ValueError: the run has no such step, or ended before it.
+            RecipeError: the batch cannot be dealt to so many ranks.
+        """
+        order, span = self.order(step, dp_size, micro_batch), self._spanned(step)
+        parts = dp_size if micro_batch is None else span.batch // micro_batch
+        costs = span.costs(step)
+        return Balance(balance(costs, np.arange(span.batch), parts), balance(costs, order, parts))
+
+    def _spanned(self, step: int) -> Span:
+        span = self._reader.span(step)
+        if span is None:
+            raise self._ended_before(step)
+        return span
+
     def num_labels(self, step: int) -> int:
         """Positions of the whole batch of a step that carry a label, over all ranks: from metadata alone.
 
@@ -204,9 +246,7 @@ class Stream:
         Raises:
             ValueError: the run has no such step, or ended before it.
         """
-        span = self._reader.span(step)
-        if span is None:
-            raise self._ended_before(step)
+        span = self._spanned(step)
         return int(span.labels[step - span.first_step])
 
     def known(self, step: int) -> Snapshot:

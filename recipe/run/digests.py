@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from recipe.mixing.dealing import dealt_rows
@@ -57,7 +58,8 @@ class BatchDigests:
 
         Args:
             step: the step.
-            batch: as the stream gave it; ids, labels, positions and segments are hashed.
+            batch: as the stream gave it; ids, labels, positions and segments are hashed. Its ``rows``, if it
+                has them, say which they are; else the dealing does.
             dp_rank: the rank, as the batch was dealt.
             dp_size: number of ranks.
             micro_batch: as the batch was dealt.
@@ -68,6 +70,8 @@ class BatchDigests:
         """
         count = len(batch["input_ids"]) if "input_ids" in batch else 0  # type: ignore[arg-type]
         rows = dealt_rows(count * dp_size, dp_rank, dp_size, micro_batch)
+        if "rows" in batch:
+            rows = np.asarray(batch["rows"], np.int64)
         line = {
             "format": FORMAT,
             "step": int(step),

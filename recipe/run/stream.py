@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from recipe.config import Recipe
 from recipe.errors import RecipeError
+from recipe.mixing.balancing import Balance
 from recipe.mixing.reader import Batch
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.stream import PieceAt, Stream
@@ -90,28 +95,24 @@ class RunStream(Stream):
         *,
         stop: int | None = None,
         cu_seqlens: bool = False,
+        rows: bool = False,
         read_ahead: int = 2,
     ) -> Iterator[tuple[int, Batch]]:
         """Steps and their batches from ``start`` (default: where the stream was opened) on."""
         first = self.step if start is None else start
+        how: dict[str, Any] = {"cu_seqlens": cu_seqlens, "rows": rows, "read_ahead": read_ahead}
         self._approach(first)
         if first < self.floor:
             end = self.floor if stop is None else min(stop, self.floor)
-            before = self._before(first).batches(
-                first, dp_rank, dp_size, micro_batch, stop=end, cu_seqlens=cu_seqlens, read_ahead=read_ahead
-            )
+            before = self._before(first).batches(first, dp_rank, dp_size, micro_batch, stop=end, **how)
             if end == stop:
                 return before
-            rest = self.batches(
-                end, dp_rank, dp_size, micro_batch, stop=stop, cu_seqlens=cu_seqlens, read_ahead=read_ahead
-            )
+            rest = self.batches(end, dp_rank, dp_size, micro_batch, stop=stop, **how)
             return chain(before, rest)
-        inner = super().batches(
-            first, dp_rank, dp_size, micro_batch, stop=stop, cu_seqlens=cu_seqlens, read_ahead=read_ahead
-        )
+        inner = super().batches(first, dp_rank, dp_size, micro_batch, stop=stop, **how)
         return self._leaving_hints(inner) if self._hints is not None and dp_rank == 0 else inner
 
-    def batch(
+    def batch(  # noqa: PLR0913 - the trainer's own words
         self,
         step: int,
         dp_rank: int = 0,
@@ -119,12 +120,13 @@ class RunStream(Stream):
         micro_batch: int | None = None,
         *,
         cu_seqlens: bool = False,
+        rows: bool = False,
     ) -> Batch:
         """The rows of one rank in one step, as :meth:`Stream.batch` gives them."""
         self._approach(step)
         if step < self.floor:
-            return self.at(step).batch(step, dp_rank, dp_size, micro_batch, cu_seqlens=cu_seqlens)
-        return super().batch(step, dp_rank, dp_size, micro_batch, cu_seqlens=cu_seqlens)
+            return self.at(step).batch(step, dp_rank, dp_size, micro_batch, cu_seqlens=cu_seqlens, rows=rows)
+        return super().batch(step, dp_rank, dp_size, micro_batch, cu_seqlens=cu_seqlens, rows=rows)
 
     def snapshot(self, step: int) -> Snapshot:
         """The state with steps ``0..step - 1`` consumed; at a turn, the one from which it goes on."""
@@ -147,6 +149,20 @@ class RunStream(Stream):
         if step < self.floor:
             return self.at(step).num_labels(step)
         return super().num_labels(step)
+
+    def order(self, step: int, dp_size: int = 1, micro_batch: int | None = None) -> NDArray[np.int64]:
+        """The order in which the rows of a step are dealt, as :meth:`Stream.order`."""
+        self._approach(step)
+        if step < self.floor:
+            return self.at(step).order(step, dp_size, micro_batch)
+        return super().order(step, dp_size, micro_batch)
+
+    def balance(self, step: int, dp_size: int = 1, micro_batch: int | None = None) -> Balance:
+        """How even the micro-batches of a step are, as :meth:`Stream.balance`."""
+        self._approach(step)
+        if step < self.floor:
+            return self.at(step).balance(step, dp_size, micro_batch)
+        return super().balance(step, dp_size, micro_batch)
 
     def provenance(self, step: int, row: int) -> list[PieceAt]:
         """Where the body tokens of a row of the global batch come from, left to right."""

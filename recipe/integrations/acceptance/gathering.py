@@ -58,7 +58,7 @@ class Span:
         """A row as the rank gets it that has this row alone, with its documents."""
         curriculum = self.stream.curriculum
         stretch = curriculum.stretch(step)
-        batch = self.stream.batch(step, dp_rank=row, dp_size=stretch.batch)
+        batch = self.stream.rows(step, [row])
         arrays = {name: batch[name][0] for name in ARRAYS}
         held = Row(f"step {step}, row {row}", planned.pool, arrays, planned.pieces)
         numbers = {int(piece.document) for piece in planned.pieces}
