@@ -12,6 +12,7 @@ from recipe.mixing.cursor_block import block_place
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
 from recipe.mixing.needs import Yields, empty_pools, needs_estimated, needs_exact, walk_stages
 from recipe.mixing.opening import open_pools, pool_problems, settle_with
+from recipe.mixing.parallel import parallel_warnings
 from recipe.mixing.planned import PackingCost, Plan, PoolInStage, PoolPlan, StagePlan
 from recipe.mixing.simulated import declared_stock, read_stock
 from recipe.mixing.snapshot import Cursor, Snapshot
@@ -77,7 +78,7 @@ def make_plan(
         exact=exact,
         end_step=end.step if end is not None and end.ended else None,
         problems=tuple(problems),
-        warnings=tuple(warnings),
+        warnings=(*warnings, *parallel_warnings(settled)),
         opened=opened,
     )
 
@@ -100,7 +101,12 @@ def _yields(recipe: Recipe, layout: StageLayout, opened: Mapping[str, Pool], oth
 
 
 def _other(rule: Rule) -> Rule:
-    """The rule with the other packing method: concat takes whole documents, without a window of its own."""
+    """The rule with the other packing method: concat takes whole documents, without a window of its own.
+
+    Of a rule that pads documents to a multiple, the same without that: what the multiple costs.
+    """
+    if rule.document_multiple > 1:
+        return replace(rule, document_multiple=1)
     if rule.method == "concat":
         return replace(rule, method="best_fit")
     return replace(rule, method="concat", window=rule.context, tail="keep", oversize="split")
@@ -176,15 +182,22 @@ def _packing(recipe: Recipe, stage_name: str, yields: Yields, stage: StagePlan) 
     for name, (own, other) in yields.items():
         if other is None:
             continue
-        used, times = recipe.rule(stage_name, name).method, stage.pools[name].epochs
-        read.setdefault(used, []).append((times, own))
-        read.setdefault("best_fit" if used == "concat" else "concat", []).append((times, other))
+        rule, times = recipe.rule(stage_name, name), stage.pools[name].epochs
+        for used, epoch in zip(_methods(rule), (own, other), strict=True):
+            read.setdefault(used, []).append((times, epoch))
     for method, epochs in read.items():
         positions = sum(times * epoch.sequences * stage.layout.context for times, epoch in epochs)
         padding = sum((times * epoch.padding for times, epoch in epochs), Fraction(0))
         cut = sum((times * epoch.cut_documents for times, epoch in epochs), Fraction(0))
         costs[method] = PackingCost(padding / positions if positions else Fraction(0), cut)
     return costs
+
+
+def _methods(rule: Rule) -> tuple[str, str]:
+    """What a rule and the other one are called."""
+    if rule.document_multiple > 1:
+        return f"{rule.method}, document_multiple {rule.document_multiple}", f"{rule.method} without it"
+    return rule.method, "best_fit" if rule.method == "concat" else "concat"
 
 
 def _pool(recipe: Recipe, name: str, stages: Mapping[str, StagePlan], opened: Mapping[str, Pool]) -> PoolPlan:

@@ -25,6 +25,8 @@ WORDS = {
     "attention": "piece: a piece sees itself alone, also where several share a row; sequence: the whole row",
     "positions": "restart: from 0 in each piece; continue: through the row",
     "cross_labels": "whether a document's last position predicts the first token of the next in its row",
+    "document_multiple": "every piece takes a multiple of so many positions; what it lacks is padding, over "
+    "which positions run on; 1 where it is left out",
     "labels": "shifted: labels[i] is the token after input_ids[i]; inputs: labels[i] is input_ids[i]",
     "bos, eos": "ids of the marks of a pool, stored with all, some or none of its documents: special, not "
     "body. EOS has a position where there is room, else it is only the last label",
@@ -60,6 +62,8 @@ def _rule(recipe: Recipe, stage: str, pool: Pool) -> Plain:
     marks = {"bos": card.bos, "eos": card.eos, "bos_stored": card.bos_stored, "eos_stored": card.eos_stored}
     rule = asdict(recipe.rule(stage, pool.name))
     del rule["context"]
+    if rule["document_multiple"] == 1:
+        del rule["document_multiple"]
     return {**{key: _plain(value) for key, value in rule.items()}, **marks}
 
 
