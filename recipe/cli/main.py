@@ -71,6 +71,11 @@ VERBS: dict[str, Verb] = {
         ),
         "recipe.cli.attach",
     ),
+    "finetune": Verb(
+        "a fixed short fine-tuning from a checkpoint, as one of its metrics",
+        ("recipe finetune runs/demo@step:64 --data pools/tasks --test pools/held/tasks",),
+        "recipe.cli.finetune",
+    ),
     "compare": Verb(
         "hold runs against each other at equal steps: tokens, metrics, margins, lineage",
         (
