@@ -32,13 +32,16 @@ def random_stage(chance: random.Random, names: list[str]) -> Plain:
     if method != "concat" and chance.random() < 0.3:
         slicing["oversize"] = chance.choice(["truncate", "drop"])
     weights = {name: chance.choice([0, 1, 2, 5, 13]) for name in names}
+    packing: Plain = {"method": method, "cross_labels": chance.random() < 0.3}
+    if method != "concat" and not packing["cross_labels"]:
+        packing["document_multiple"] = chance.choice([1, 1, 4, 16, 32])
     return {
         "tokens": chance.randrange(2000, 12_000),
         "context": context,
         "batch": chance.choice([{"sequences": batch}, {"ramp": {0: batch, 3000: batch + 2}}]),
         "chunk": context * (batch + 2) + chance.randrange(3000),
         "slicing": slicing,
-        "packing": {"method": method, "cross_labels": chance.random() < 0.3},
+        "packing": packing,
         "weights": weights if any(weights.values()) else dict.fromkeys(names, 1),
     }
 

@@ -1,10 +1,9 @@
-"""`packing.document_multiple` in whole runs: its cost in the plan, re-cut across stages, found by the audit."""
+"""`packing.document_multiple` in whole runs: its cost in the plan, re-cut across stages, audited."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-
 
 import recipe as product
 from recipe.config import recipe_from_plain
