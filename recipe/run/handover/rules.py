@@ -27,6 +27,8 @@ WORDS = {
     "cross_labels": "whether a document's last position predicts the first token of the next in its row",
     "document_multiple": "every piece takes a multiple of so many positions; what it lacks is padding, over "
     "which positions run on; 1 where it is left out",
+    "deal": "balanced: rows of a batch change places, so that the sums of squared lengths of micro-batches "
+    "even out; as they are scheduled where it is left out",
     "labels": "shifted: labels[i] is the token after input_ids[i]; inputs: labels[i] is input_ids[i]",
     "bos, eos": "ids of the marks of a pool, stored with all, some or none of its documents: special, not "
     "body. EOS has a position where there is room, else it is only the last label",
@@ -54,7 +56,8 @@ def sequence_rules(recipe: Recipe, pools: Mapping[str, Pool]) -> Plain:
             ],
             "pools": {name: _rule(recipe, layout.name, pool) for name, pool in pools.items()},
         }
-    return {"format": FORMAT, "words": WORDS, "labels": recipe.labels, "stages": stages}
+    rules = {"format": FORMAT, "words": WORDS, "labels": recipe.labels, "stages": stages}
+    return rules if recipe.deal == "order" else {**rules, "deal": recipe.deal}
 
 
 def _rule(recipe: Recipe, stage: str, pool: Pool) -> Plain:
