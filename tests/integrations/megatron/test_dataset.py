@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader
 
-import recipe
-from recipe.config import recipe_from_plain
 from recipe.errors import RecipeError
 from recipe.integrations.megatron import MegatronStream
 from recipe.integrations.torch import StreamDataset
@@ -140,80 +135,6 @@ def test_a_real_model_trains_and_goes_on_by_consumed_samples(state):
     """The same losses in one go and resumed twice by nothing but the number of samples."""
     whole, cut = on_ranks(_trained, 1, state, (0, 12)), on_ranks(_trained, 1, state, (0, 5, 6, 12))
     assert len(whole[0]) == 12 and cut == whole
-
-
-class Tokenizer:
-    """The least that GPTDatasetConfig asks for."""
-
-    def __init__(self) -> None:
-        self.unique_identifiers = {"class": "test"}
-        self.vocab_size, self.eod, self.pad, self.bos, self.eos = 200, 99, -1, 98, 99
-
-
-def _megatrons(rank: int, prefix: str, samples: int, cache: str) -> list[list[int]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegatronDatasetBuilder
-        from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
-
-        config = GPTDatasetConfig(
-            random_seed=1,
-            sequence_length=16,
-            blend=([prefix], None),
-            split="1,0,0",
-            path_to_cache=cache,
-            tokenizer=Tokenizer(),
-            reset_position_ids=False,
-            reset_attention_mask=False,
-            eod_mask_loss=False,
-            create_attention_mask=False,
-        )
-        data = BlendedMegatronDatasetBuilder(GPTDataset, [samples, 0, 0], lambda: True, config).build()[0]
-        return [[*data[k]["tokens"].tolist(), int(data[k]["labels"][-1])] for k in range(samples)]
-
-
-def _ours(root: Path, prefix: str, samples: int) -> list[list[int]]:
-    stage = {
-        "steps": samples,
-        "context": 16,
-        "batch": {"sequences": 1},
-        "packing": {"method": "concat"},
-        "slicing": {"tail": "drop"},
-        "weights": {"a": 1},
-    }
-    plain = {"seed": 3, "pools": {"a": {"path": prefix, "eos": 99}}, "stages": {"one": stage}}
-    with recipe.start_run(recipe_from_plain(plain, source="test"), root / "run") as run:
-        data = MegatronStream(run.state(), 16)
-        return [[*data[k]["tokens"].tolist(), int(data[k]["labels"][-1])] for k in range(samples)]
-
-
-def _pair(root: Path, documents: list[np.ndarray]) -> str:
-    with recipe.write_pool(root / "pool", documents, vocab_size=100, eos=99) as pool:
-        (part,) = sorted(Path(pool.path).glob("*.bin"))
-    target = root / "pair"
-    target.mkdir()
-    for file in (part, part.with_suffix(".idx")):
-        os.link(file, target / f"a{file.suffix}")
-    return str(target / "a")
-
-
-def test_one_document_is_cut_into_megatrons_own_windows(tmp_path):
-    """A5: of N ids, 1 + (N - T - 1) // T windows, the same ones: tokens and the last label."""
-    prefix = _pair(tmp_path, [np.random.default_rng(0).integers(0, 98, size=16 * 40 + 5)])
-    (theirs,) = on_ranks(_megatrons, 1, prefix, 40, str(tmp_path / "cache"))
-    assert sorted(_ours(tmp_path, prefix, 40)) == sorted(theirs)
-
-
-def test_documents_of_whole_windows_give_the_same_inputs_in_whatever_order(tmp_path):
-    """An epoch's set of windows; the label after a document's end mark depends on who comes next."""
-    dice = np.random.default_rng(1)
-    prefix = _pair(tmp_path, [dice.integers(0, 98, size=16 * k - 1) for k in (1, 2, 3, 4, 5, 6, 7)])
-    windows = 1 + 2 + 3 + 4 + 5 + 6 + 7 - 1  # the last one has no token after it
-    (theirs,) = on_ranks(_megatrons, 1, prefix, windows, str(tmp_path / "cache"))
-    ours = _ours(tmp_path, prefix, windows)
-    everything = {tuple(window[:16]) for window in theirs} | {tuple(window[:16]) for window in ours}
-    assert len(everything) <= windows + 1
-    assert len({tuple(window[:16]) for window in ours}) == windows
 
 
 def _in_the_provider(rank: int, path: str) -> list[Any]:
