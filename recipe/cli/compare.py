@@ -13,6 +13,7 @@ from recipe.cli.options import add_json, whole
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.errors import Problem, RecipeError
 from recipe.report.comparison import comparison_tables, warning_lines
+from recipe.report.comparison_figure import comparison_svg
 from recipe.run.canonical import Plain
 from recipe.run.comparing.compare import compared, read_histories
 from recipe.run.comparing.comparison import Comparison, Question
@@ -20,6 +21,7 @@ from recipe.run.comparing.decisions import Decision, Word, chosen_run, decide, o
 from recipe.run.comparing.history import History
 from recipe.run.comparing.margins import FIX
 from recipe.run.comparing.measured import LOWER_WORDS, Direction
+from recipe.run.writes import replace_file
 
 DONE, VIOLATED, NOT_AGREED = 0, 1, 1
 
@@ -51,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "else higher)",
         )
     parser.add_argument("--rank-by", metavar="METRIC", help="rank the arms, such as by sft/short.accuracy")
+    parser.add_argument(
+        "--figure", type=Path, metavar="FILE.svg", help="also draw the differences, an SVG file"
+    )
     _add_recorded(parser)
     add_json(parser)
 
@@ -126,6 +131,8 @@ def _agreed(question: str, args: argparse.Namespace) -> bool:
 
 
 def _answer(comparison: Comparison, decision: Decision | None, args: argparse.Namespace) -> int:
+    if args.figure is not None:
+        replace_file(args.figure, comparison_svg(comparison).encode())
     if args.json:
         plain: Plain = comparison.to_plain()
         decided = comparison.decided or decision is not None

@@ -134,12 +134,18 @@ class Trainer:
         self.seconds = float(content["seconds"])
 
 
-def train(run: Run, watch: Callable[[int, float], None] = lambda step, loss: None) -> None:
+def train(
+    run: Run,
+    watch: Callable[[int, float], None] = lambda step, loss: None,
+    *,
+    stop_step: int | None = None,
+) -> None:
     """Train an open run to its end; each checkpoint's file is on disk before the run says so.
 
     Args:
         run: opened where it goes on.
         watch: called after each step with the number of steps taken and the step's mean loss, in nats.
+        stop_step: stop there, with a checkpoint; the next call goes on.
 
     Raises:
         RecipeError: settings that are none, weights that are missing or of another model, held-out pools that
@@ -158,18 +164,19 @@ def train(run: Run, watch: Callable[[int, float], None] = lambda step, loss: Non
     trainer = Trainer(_config(run, settings), settings, run.recipe)
     if (start := weights.weights_at(run.path, run.step)) is not None:
         trainer.restore(weights.load(start, trainer.device), str(start.path))
-    if run.complete:
+    end = run.num_steps if stop_step is None else min(stop_step, run.num_steps)
+    if run.complete or run.step >= end:
         return
     due = _due(run, run.step, settings)
-    for step, batch in run.stream().batches(run.step):
+    for step, batch in run.stream().batches(run.step, stop=end):
         rows = {name: torch.from_numpy(array) for name, array in batch.items()}
         loss = trainer.take(rows, rate=rate_at(step, run.num_steps, settings))
-        if step + 1 == due:
+        if step + 1 == due or step + 1 == stop_step:
             _checkpoint(run, trainer, step + 1, held)
-            due = _due(run, due, settings)
+            due = _due(run, step + 1, settings)
         watch(step + 1, loss)
         last = step + 1
-    if run.step < last or not run.complete:
+    if run.step < last or (stop_step is None and not run.complete):
         _checkpoint(run, trainer, last, held)  # A pool ran dry and ended the run before its planned length.
 
 
@@ -205,7 +212,7 @@ def _checkpoint(run: Run, trainer: Trainer, step: int, held: Mapping[str, Any]) 
             f"final/{name}": {"loss": trainer.measure(batches)} for name, batches in held["final"].items()
         }
     uri, digest = weights.save(run.path, step, {"step": step, **trainer.state()})
-    run.checkpoint(step, uri, gpu_hours=trainer.seconds / _HOUR, metrics=metrics, digest=digest)
+    run.checkpoint(step, uri, gpu_hours=round(trainer.seconds / _HOUR, 6), metrics=metrics, digest=digest)
     _let_go(run, trainer.settings.keep)
 
 
