@@ -39,6 +39,11 @@ class MegatronStream(Dataset[Item]):
 
         train_valid_test_datasets_provider.is_distributed = True
 
+    With ``packing: concat`` and ``tail: drop`` the samples of an epoch are those that ``GPTDataset`` cuts
+    from the same documents in the same order, array by array, under the flags that ``recipe flags`` prints.
+    The order of documents is the recipe's own: windows that span documents differ where Megatron shuffles.
+    Validation sets stay the script's own: return them in place of None.
+
     Source:
         Megatron-LM, ``MegatronPretrainingSampler`` (samples dealt in order of their index) and
         ``GPTDataset.__getitem__`` (names and meaning of the arrays).

@@ -146,7 +146,7 @@ def _in_the_provider(rank: int, path: str) -> list[Any]:
     return [batch["tokens"].tolist() for batch in loader]
 
 
-def test_six_lines_in_place_of_a_blend_give_every_rank_its_rows(state, tmp_path):
+def test_X01_six_lines_in_place_of_a_blend_give_every_rank_its_rows(state, tmp_path):
     before = sorted((tmp_path / "run").rglob("*"))
     ranks = on_ranks(_in_the_provider, 2, str(tmp_path / "run"))
     assert sorted((tmp_path / "run").rglob("*")) == before, "ranks write nothing"
