@@ -126,6 +126,14 @@ VERBS: dict[str, Verb] = {
         ("recipe flags demo", "recipe flags runs/demo --trainer transformers --json"),
         "recipe.cli.flags",
     ),
+    "export": Verb(
+        "sequences as files for other programs: Parquet, Megatron, MDS, .npy",
+        (
+            "recipe export runs/demo --format parquet --to out",
+            "recipe export demo --format npy --to out --steps 0..48 --dp-size 4 --dp-rank 3",
+        ),
+        "recipe.cli.export",
+    ),
     "seal": Verb(
         "print the head of a run's record in one line, to publish: what came before it is then provable",
         ("recipe seal runs/demo", "recipe seal runs/demo --json"),

@@ -99,7 +99,9 @@ class ParquetSink:
             _clear_from(folder, start)
 
     def write(self, step: int, stage: str, batch: Mapping[str, np.ndarray[Any, Any]]) -> Path | None:
-        """Add the global batch of ``step``; the path of the file that it completed, if it did.
+        """Add the batch of ``step``; the path of the file that it completed, if it did.
+
+        A rank's part of the batch says in ``row`` int64[rows] which rows of the global one it has.
 
         A stage's first batch starts a file of its own.
 
@@ -205,7 +207,7 @@ def _table(step: int, batch: Mapping[str, np.ndarray[Any, Any]], pools: Sequence
     names = np.array(pools, dtype=object)[np.asarray(batch["pool"])]
     columns = [
         pa.array(np.full(rows, step, dtype=np.int64)),
-        pa.array(np.arange(rows, dtype=np.int32)),
+        pa.array(np.asarray(batch.get("row", np.arange(rows)), dtype=np.int32)),
         pa.array(names, type=pa.string()),
     ]
     for name in ARRAYS:

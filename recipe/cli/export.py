@@ -1,0 +1,132 @@
+"""``recipe export``: sequences of a run or a recipe as files for other programs."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from recipe.cli.options import add_json, add_recipe_words, add_yes, is_whole, split_words, whole
+from recipe.cli.output import confirm, no_write, print_json, progress, say
+from recipe.config import load_recipe
+from recipe.errors import RecipeError
+from recipe.integrations.exporting import Done, Subject, Wanted, export, of_recipe, of_run
+from recipe.integrations.exporting.layout import FORMATS
+from recipe.integrations.exporting.target import Target
+from recipe.report.figures import byte_size
+from recipe.run.folder import RunFolder
+
+EXAMPLE = """\
+Examples:
+  recipe export runs/demo --format parquet --to out/parquet
+  recipe export runs/demo --format mds --to out/mds --steps 0..48
+  recipe export demo --format npy --to out/rank3 --dp-size 4 --dp-rank 3
+  recipe export runs/demo --format megatron --to out/megatron --lossy
+
+A run is exported with every step under the recipe then in force. Each stretch of steps has a manifest in
+_manifests, with the SHA-256 of its files; _manifest.json is the index over them. The same command goes on
+where it was stopped. Megatron's files hold ids alone: where a loss mask or isolation would be lost, that is
+refused without --lossy, and counted with it.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what is exported, as what, and where to."""
+    parser.epilog = EXAMPLE
+    add_recipe_words(parser, also="; or the folder of a run, such as runs/demo, alone")
+    parser.add_argument("--format", choices=FORMATS, required=True, help="what the files are")
+    parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where they go")
+    parser.add_argument("--steps", type=_steps, metavar="A..B", help="steps A to B - 1; default: all")
+    parser.add_argument(
+        "--dp-size", type=whole, default=1, metavar="W", help="data-parallel ranks; default: 1"
+    )
+    parser.add_argument("--dp-rank", type=whole, default=0, metavar="R", help="whose rows; default: 0")
+    parser.add_argument("--micro-batch", type=whole, metavar="N", help="deal micro-batches of N rows")
+    parser.add_argument(
+        "--rows-per-file",
+        type=whole,
+        default=8192,
+        metavar="N",
+        help="sequences in a file, about; default: 8192",
+    )
+    parser.add_argument("--lossy", action="store_true", help="leave out what the format cannot hold")
+    parser.add_argument(
+        "--pools-root", type=Path, metavar="DIR", help="where a run's pools are on this machine"
+    )
+    add_yes(parser)
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Export; 1 where nobody agreed to a folder that is not empty."""
+    wanted = _wanted(args)
+    with _subject(args) as subject:
+        strangers = Target(args.to).strangers()
+        if strangers:
+            shown = ", ".join(strangers[:3]) + (
+                f" and {len(strangers) - 3:,} more" if len(strangers) > 3 else ""
+            )
+            say(f"{args.to} is not empty: {shown}", quiet=args.json and args.yes)
+            if not confirm("write there all the same?", yes=args.yes):
+                return no_write(dry_run=False)
+        with progress(quiet=args.json) as bars:
+            task = bars.add_task("exporting", total=None, note=wanted.format)
+            done = export(
+                subject, args.to, wanted, lambda at, total: bars.update(task, completed=at, total=total)
+            )
+    if args.json:
+        print_json(done.to_plain())
+    else:
+        print("\n".join(_lines(done)))
+    return 0
+
+
+def _subject(args: argparse.Namespace) -> AbstractContextManager[Subject]:
+    source, overrides = split_words(args.words)
+    if not RunFolder(Path(source)).is_run:
+        return of_recipe(load_recipe(source, overrides, config_dir=args.config_dir))
+    if overrides:
+        raise RecipeError.single(
+            source, "KEY=VALUE", given=" ".join(overrides), expected="the folder of a run, alone",
+            fix="leave them out: a run is exported as its record says",
+        )  # fmt: skip
+    return of_run(source, args.pools_root)
+
+
+def _wanted(args: argparse.Namespace) -> Wanted:
+    for option, value in (("--dp-size", args.dp_size), ("--rows-per-file", args.rows_per_file)):
+        if value < 1:
+            raise _refused(option, value, "1 or more")
+    if args.micro_batch == 0:
+        raise _refused("--micro-batch", 0, "1 or more")
+    if args.dp_rank >= args.dp_size:
+        raise _refused("--dp-rank", args.dp_rank, f"0..{args.dp_size - 1} (--dp-size {args.dp_size})")
+    return Wanted(
+        format=args.format, steps=args.steps, dp_rank=args.dp_rank, dp_size=args.dp_size,
+        micro_batch=args.micro_batch, rows_per_file=args.rows_per_file, lossy=args.lossy,
+    )  # fmt: skip
+
+
+def _refused(option: str, given: int, expected: str) -> RecipeError:
+    return RecipeError.single(
+        "recipe export", option, given=given, expected=expected, fix=f"correct {option}"
+    )
+
+
+def _lines(done: Done) -> list[str]:
+    first, stop = done.steps
+    lines = [
+        f"{done.path}: steps {first:,} to {stop - 1:,} as {done.format}, {done.sequences:,} sequences in "
+        f"{done.files:,} files, {byte_size(done.bytes)} ({done.written:,} parts written, {done.kept:,} kept)"
+    ]
+    lost = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in done.lost.items() if count)
+    if lost:
+        lines.append(f"lost, as {done.format} holds ids alone: {lost}")
+    return [*lines, f"SHA-256 of _manifest.json: {done.sha256}"]
+
+
+def _steps(text: str) -> tuple[int, int]:
+    first, dots, stop = text.partition("..")
+    if not dots or not is_whole(first) or not is_whole(stop) or int(first) >= int(stop):
+        raise argparse.ArgumentTypeError(f"expected steps such as 0..48, given {text!r}")
+    return int(first), int(stop)

@@ -1,0 +1,168 @@
+"""The folder that is exported to: whole files only, each with a manifest that has its digest."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from recipe.errors import RecipeError
+from recipe.pools.workplace import sync, write_durably
+
+STATEMENT, MANIFESTS, INDEX = "_export.json", "_manifests", "_manifest.json"
+"""Readers of a folder of Parquet files pass over names that begin so."""
+_UNFINISHED, _LOCK = ".unfinished", ".writer"
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+Plain = dict[str, Any]
+
+
+class Target:
+    """An export folder."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is made yet."""
+        self.path = path
+
+    def strangers(self) -> list[str]:
+        """What is there without being an export's: something to ask about."""
+        if not self.path.is_dir() or self.statement() is not None:
+            return []
+        return sorted(item.name for item in self.path.iterdir() if item.name != _LOCK)
+
+    def statement(self) -> Plain | None:
+        """What the export that is there said it was, if one is."""
+        return _read(self.path / STATEMENT)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the only writer.
+
+        Raises:
+            RecipeError: another process is, or it is no folder.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise self.refused("a file", "a folder, or a path where nothing is yet", "choose another --to")
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / _LOCK).open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self.refused("being written by another process", "one writer", "wait for it") from None
+            yield
+
+    def begin(self, statement: Plain) -> None:
+        """Say what the export is, or find that the one that is there is the same.
+
+        Raises:
+            RecipeError: it is another one.
+        """
+        found = self.statement()
+        if found is not None and found != statement:
+            told = [f"{key} {found.get(key)}, now {statement.get(key)}" for key in statement]
+            differs = [
+                line for line, key in zip(told, statement, strict=True) if found.get(key) != statement[key]
+            ]
+            raise self.refused(
+                f"another export: {'; '.join(differs) or found}",
+                "an empty folder, or one with the same export begun",
+                "choose another --to, or remove this folder",
+            )
+        if found is None:
+            write_durably(self.path / STATEMENT, _bytes(statement))
+
+    def manifest(self, stem: str, identity: Mapping[str, Any]) -> Plain | None:
+        """The manifest of files that are there as they were written; None where they are to be written."""
+        found = _read(self.path / MANIFESTS / f"{stem}.json")
+        if found is None or any(found.get(key) != value for key, value in identity.items()):
+            return None
+        whole = all(_is(self.path / name, file) for name, file in found["files"].items())
+        return found if whole else None
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """An empty folder to write files in; what is left there when it ends badly is removed."""
+        folder = self.path / _UNFINISHED
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.mkdir()
+            yield folder
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            free = shutil.disk_usage(self.path).free
+            raise self.refused(
+                f"{os.strerror(error.errno)} ({free:,} bytes free)", "room for the files that are left",
+                "free space and run the same again: it goes on behind the last whole file",
+            ) from error  # fmt: skip
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def publish(self, folder: Path, stem: str, about: Plain) -> Plain:
+        """Give the files of a workplace their names, then write their manifest."""
+        files = {}
+        for path in sorted(folder.glob(f"{stem}.*")):
+            sync(path)
+            files[path.name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+            path.replace(self.path / path.name)
+        sync(self.path)
+        manifest = about | {"files": files}
+        (self.path / MANIFESTS).mkdir(exist_ok=True)
+        write_durably(self.path / MANIFESTS / f"{stem}.json", _bytes(manifest))
+        return manifest
+
+    def close(self, statement: Plain, manifests: Sequence[Plain]) -> str:
+        """Write the index over all manifests; its SHA-256, which answers for every byte of the export."""
+        link, lines = "", []
+        for manifest in manifests:
+            digest = hashlib.sha256(_bytes(manifest)).hexdigest()
+            link = hashlib.sha256((link + digest).encode()).hexdigest()
+            lines.append(
+                {"manifest": f"{MANIFESTS}/{stem_of(manifest)}.json", "sha256": digest, "link": link}
+            )
+        if statement["format"] == "mds":
+            shards = [manifest["mds"] for manifest in manifests]
+            write_durably(self.path / "index.json", _bytes({"version": 2, "shards": shards}))
+        data = _bytes({"export": statement, "manifests": lines})
+        if _read(self.path / INDEX) != json.loads(data):
+            write_durably(self.path / INDEX, data)
+        return hashlib.sha256(data).hexdigest()
+
+    def refused(self, given: str, expected: str, fix: str) -> RecipeError:
+        """An error about the folder."""
+        return RecipeError.single(str(self.path), "--to", given=given, expected=expected, fix=fix)
+
+
+def stem_of(manifest: Plain) -> str:
+    """The name that a manifest's files begin with."""
+    first, stop = manifest["steps"]
+    return f"steps-{first:09d}-{stop:09d}"
+
+
+def sha256_of(path: Path) -> str:
+    """Of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is(path: Path, file: Mapping[str, Any]) -> bool:
+    return path.is_file() and path.stat().st_size == file["bytes"] and sha256_of(path) == file["sha256"]
+
+
+def _bytes(value: Plain) -> bytes:
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+
+def _read(path: Path) -> Plain | None:
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
