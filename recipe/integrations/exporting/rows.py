@@ -20,6 +20,8 @@ def rows_of(shard: Shard, step: int, wanted: Wanted) -> NDArray[np.int64]:
     """int64[rows]: which rows of the global batch, in schedule order, the rank is dealt."""
     batch = shard.stream.curriculum.stretch(step).batch
     dealt = dealt_rows(batch, wanted.dp_rank, wanted.dp_size, wanted.micro_batch)
+    if shard.stream.recipe.deal == "order":
+        return dealt
     order: NDArray[np.int64] = shard.stream.order(step, wanted.dp_size, wanted.micro_batch)
     return order[dealt]
 
@@ -30,8 +32,8 @@ def batches_of(shard: Shard, wanted: Wanted) -> Iterator[tuple[int, Batch]]:
     stream.snapshot(shard.first)  # from the nearest one on record
     deal = (wanted.dp_rank, wanted.dp_size, wanted.micro_batch)
     # As any stream: what is exported is no progress of the trainer's.
-    for step, batch in Stream.batches(stream, shard.first, *deal, stop=shard.stop):
-        yield step, batch | {"row": rows_of(shard, step, wanted)}
+    for step, batch in Stream.batches(stream, shard.first, *deal, stop=shard.stop, rows=True):
+        yield step, batch | {"row": batch["rows"]}
 
 
 def counts_of(shard: Shard, wanted: Wanted) -> dict[str, dict[str, int]]:

@@ -16,8 +16,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from recipe.config import load_recipe
 from recipe.errors import RecipeError
-from recipe.integrations.exporting import Wanted, export, of_run
+from recipe.integrations.exporting import Wanted, export, of_recipe, of_run
+from tests.cli.conftest import write_small
 
 ARRAYS = ("input_ids", "labels", "position_ids", "segment_ids")
 
@@ -230,3 +232,31 @@ def test_a_full_disk_is_one_clear_error_and_leaves_whole_files(run_folder, tmp_p
 def test_steps_that_are_not_there_are_refused(run_folder, tmp_path):
     with pytest.raises(RecipeError, match=r"steps within 0\.\.16"):
         exported(run_folder, tmp_path / "out", format="npy", steps=(0, 99))
+
+
+def test_balanced_dealing_and_a_ramp_are_exported_as_they_are_dealt(tmp_path):
+    """The ranks' files hold every row of the global batch once; no file mixes sizes of batch."""
+    write_small(tmp_path)
+    ramp = "stages.short.batch={ramp: {0: 4, 512: 8}}"
+    loaded = load_recipe(tmp_path / "small.yaml", [f"pools_root={tmp_path}", "+deal=balanced", ramp])
+    with of_recipe(loaded) as subject:
+        for rank in range(2):
+            wanted = Wanted(format="parquet", dp_rank=rank, dp_size=2, micro_batch=1)
+            export(subject, tmp_path / f"rank{rank}", wanted)
+            rows = pq.read_table(tmp_path / f"rank{rank}").to_pylist()
+            steps = range(subject.stream.num_steps)
+            dealt = [ids for step in steps for ids in subject.stream.batch(step, rank, 2, 1)["input_ids"]]
+            assert [row["input_ids"] for row in rows] == [ids.tolist() for ids in dealt]
+            for manifest in manifests(tmp_path / f"rank{rank}"):
+                first, stop = manifest["steps"]
+                assert len({subject.stream.curriculum.stretch(step).batch for step in (first, stop - 1)}) == 1
+                assert manifest["tokens"].keys() == {
+                    row["pool"] for row in rows if first <= row["step"] < stop
+                }
+    tables = [
+        pq.read_table(tmp_path / f"rank{rank}").select(["step", "row"]).to_pylist() for rank in range(2)
+    ]
+    found = sorted((row["step"], row["row"]) for table in tables for row in table)
+    with of_recipe(loaded) as subject:
+        curriculum = subject.stream.curriculum
+    assert found == [(s, r) for s in range(curriculum.num_steps) for r in range(curriculum.stretch(s).batch)]
