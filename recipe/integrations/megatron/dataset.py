@@ -49,12 +49,14 @@ class MegatronStream(Dataset[Item]):
         ``GPTDataset.__getitem__`` (names and meaning of the arrays).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the job's own words
         self,
         state: bytes,
         sequence_length: int,
         *,
         attention: Attention = "none",
+        dp_size: int = 1,
+        micro_batch: int | None = None,
         pools_root: str | Path | None = None,
     ) -> None:
         """Open no pool yet.
@@ -63,7 +65,9 @@ class MegatronStream(Dataset[Item]):
             state: what ``run.state()`` gave; of any step.
             sequence_length: ``--seq-length`` of this job: a stage with another context is a job of its own.
             attention: what says who may see whom: a ``mask``, or ``cu_seqlens`` for kernels of variable
-                length (micro-batches of one sequence then: their numbers differ); ``none`` says nothing.
+                length (true lengths, padding a segment of its own; for micro-batches of one sequence). ``none``: neither.
+            dp_size, micro_batch: of this job; ``deal: balanced`` puts the samples of a step in the order that
+                evens out its micro-batches, other recipes need neither.
             pools_root: where the pools are on this machine.
 
         Raises:
@@ -81,6 +85,7 @@ class MegatronStream(Dataset[Item]):
         self.sequence_length = sequence_length
         self._attention = attention
         self._state = state
+        self._deal = (dp_size, micro_batch)
         self._pools_root = pools_root
         self._opened: tuple[int, RunStream] | None = None
 
@@ -121,7 +126,8 @@ class MegatronStream(Dataset[Item]):
         for step, some in groupby(samples, stream.curriculum.step_of_sequence):
             first = stream.curriculum.sequences_at(step)
             self._check(stream, step)
-            batch = stream.rows(step, [sample - first for sample in some])
+            order = stream.order(step, *self._deal)
+            batch = stream.rows(step, [int(order[sample - first]) for sample in some])
             items += [self._item(batch, row) for row in range(len(batch["pool"]))]
         return items
 

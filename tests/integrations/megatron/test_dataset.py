@@ -16,6 +16,7 @@ from recipe.errors import RecipeError
 from recipe.integrations.megatron import MegatronStream
 from recipe.integrations.torch import StreamDataset
 from recipe.run.state import stream_from
+from tests.integrations.conftest import started
 from tests.integrations.ranks import on_ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
@@ -59,6 +60,16 @@ def test_megatrons_sampler_gives_a_rank_what_the_stream_deals_it(state, size, ea
         assert torch.equal(tokens, torch.cat([dealt[step]["input_ids"] for step in range(16)]))
 
 
+def test_balanced_micro_batches_are_megatrons_too(tmp_path):
+    state = started(tmp_path, deal="balanced", every_stage={"packing": {"method": "best_fit"}})
+    assert any(stream_from(state).order(step, 2, 2).tolist() != [0, 1, 2, 3] for step in range(16))
+    for rank in range(2):
+        data = MegatronStream(state, 32, dp_size=2, micro_batch=2)
+        tokens = [batch["tokens"] for batch in DataLoader(data, batch_sampler=Sampler(0, 64, 2, rank, 2))]
+        dealt = StreamDataset(state, dp_rank=rank, dp_size=2, micro_batch=2)
+        assert torch.equal(torch.cat(tokens), torch.cat([dealt[step]["input_ids"] for step in range(16)]))
+
+
 def test_who_may_see_whom_is_said_in_either_way(state):
     masked, cut = (
         MegatronStream(state, 64, attention="mask"),
@@ -90,8 +101,6 @@ def test_consumed_samples_are_steps(state):
 
 
 def test_labels_as_inputs_are_refused(tmp_path):
-    from tests.integrations.conftest import started
-
     with pytest.raises(RecipeError, match="labels: shifted"):
         MegatronStream(started(tmp_path, labels="inputs"), 32)
 
