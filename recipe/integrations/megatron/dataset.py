@@ -65,7 +65,7 @@ class MegatronStream(Dataset[Item]):
             state: what ``run.state()`` gave; of any step.
             sequence_length: ``--seq-length`` of this job: a stage with another context is a job of its own.
             attention: what says who may see whom: a ``mask``, or ``cu_seqlens`` for kernels of variable
-                length (true lengths, padding a segment of its own; for micro-batches of one sequence). ``none``: neither.
+                length (true lengths, padding a segment of its own; micro-batches of one); ``none``: neither.
             dp_size, micro_batch: of this job; ``deal: balanced`` puts the samples of a step in the order that
                 evens out its micro-batches, other recipes need neither.
             pools_root: where the pools are on this machine.
