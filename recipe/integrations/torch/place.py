@@ -14,13 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils.data import get_worker_info
 
 from recipe.errors import RecipeError
 from recipe.integrations.torch.micro import MicroBatch, micro_batches
+from recipe.integrations.torch.transfer import Parcel
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.dealing import check_dealing
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.state import State, stream_from
+from recipe.run.stats import Meter, Stats
 from recipe.run.stream import RunStream
 
 FORMAT = 1
@@ -64,6 +67,7 @@ class TrainerPlace:
         self._deal = (dp_rank, dp_size, micro_batch)
         self._pools_root = pools_root
         self._opened: tuple[int, RunStream] | None = None
+        self._meter: Meter | None = None
         self._state = state
         self.step = self._checked(state).snapshot.step
         """First step that the trainer has not taken."""
@@ -94,7 +98,7 @@ class TrainerPlace:
             raise IndexError(str(error)) from error
         item = {name: torch.from_numpy(array) for name, array in batch.items()}
         item["step"], item["num_labels"] = torch.tensor(step), torch.tensor(stream.num_labels(step))
-        return item
+        return item if get_worker_info() is None else Parcel(item)
 
     def num_labels(self, step: int) -> int:
         """Labels of the whole step, over all ranks and micro-batches; no rank asks another."""
@@ -124,10 +128,20 @@ class TrainerPlace:
         So what ``state_dict`` says inside the loop is the step after the batch in hand, however far
         the workers have read ahead.
         """
-        for item in loader:
+        for item in self._metered().follow(loader, lambda item: item):
             step = int(item["step"])
             self.step = step + 1
             yield step, item
+
+    def stats(self) -> Stats:
+        """What :meth:`follow` handed to the trainer of this process, and how long it waited for the loader."""
+        return self._metered().stats()
+
+    def _metered(self) -> Meter:
+        if self._meter is None:
+            widths = [pool.token_dtype.itemsize for pool in self.stream().ground.pools]
+            self._meter = Meter(np.array(widths, np.int64))
+        return self._meter
 
     def micro_batches(self, item: Item) -> Iterator[MicroBatch]:
         """A step's micro-batches of this rank, in the order in which Megatron takes them.
