@@ -13,6 +13,7 @@ from transformers import Trainer, TrainerCallback
 from recipe.errors import Problem, RecipeError
 from recipe.integrations.torch.masks import attention_bias, varlen
 from recipe.integrations.torch.place import TrainerPlace
+from recipe.integrations.torch.workers import worker_and_workers
 from recipe.run.opening import open_run
 from recipe.run.run import Run
 
@@ -133,8 +134,7 @@ class _MicroBatches(IterableDataset[Inputs]):
         self._place.step = step
 
     def __iter__(self) -> Iterator[Inputs]:
-        info = torch.utils.data.get_worker_info()
-        number, workers = (0, 1) if info is None else (info.id, info.num_workers)
+        number, workers = worker_and_workers()
         labels, attention = self._how
         count = 0
         for step in self._place.steps_left():

@@ -1,0 +1,137 @@
+"""The stream under Lightning: its own loop and checkpoints, the run's order and record.
+
+::
+
+    run = recipe.resume_or_start(recipe.load_recipe("my.yaml"), "runs/mine")
+    data = RunDataModule(run)
+    trainer = Trainer(max_steps=run.num_steps, plugins=[RunCheckpointIO(data)], ...)
+    trainer.fit(model, data, ckpt_path="last")
+
+An optimizer step of the trainer is a step of the run, so its ``global_step`` says where the data stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lightning.fabric.plugins import TorchCheckpointIO
+from lightning.pytorch import LightningDataModule
+from torch.utils.data import DataLoader, IterableDataset
+
+from recipe.errors import Problem, RecipeError
+from recipe.integrations.torch.place import Item, TrainerPlace
+from recipe.integrations.torch.workers import worker_and_workers
+from recipe.run.manifests import run_manifests
+from recipe.run.opening import open_run
+from recipe.run.run import Run
+
+
+class RunDataModule(LightningDataModule):
+    """Batches of a run for ``Trainer.fit``: a micro-batch an item, see ``torch.place.Item``."""
+
+    def __init__(self, run: Run, *, micro_batch: int | None = None, num_workers: int = 0) -> None:
+        """Open nothing yet; on other ranks than 0 the run is read and never written.
+
+        Args:
+            run: opened where the training goes on.
+            micro_batch: sequences of an item; default: all rows of a rank's step. The trainer's
+                ``accumulate_grad_batches`` is then the number of items that make a step.
+            num_workers: of the loader.
+        """
+        super().__init__()
+        self.run = run
+        self._micro_batch, self._num_workers = micro_batch, num_workers
+        self._resumed: int | None = None
+
+    def train_dataloader(self) -> DataLoader[Item]:
+        """From the step that the trainer resumed at, or where the run was opened.
+
+        Raises:
+            RecipeError: the trainer's steps or accumulation are not the recipe's.
+        """
+        trainer = self.trainer
+        assert trainer is not None
+        step = trainer.global_step if self._resumed is None else self._resumed
+        if step < self.run.step:
+            self.run = open_run(self.run.path, step=step)
+        place = TrainerPlace(
+            self.run.state(self.run.step),
+            dp_rank=trainer.global_rank,
+            dp_size=trainer.world_size,
+            micro_batch=self._micro_batch,
+        )
+        place.step = step
+        self._check(trainer)
+        return DataLoader(_Items(place, self._micro_batch), batch_size=None, num_workers=self._num_workers)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The step that the trainer took last, into its checkpoints."""
+        assert self.trainer is not None
+        return {"step": int(self.trainer.global_step)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Where the weights are."""
+        self._resumed = int(state["step"])
+
+    def _check(self, trainer: Any) -> None:
+        problems = []
+        if trainer.max_steps != self.run.num_steps:
+            expected, fix = f"{self.run.num_steps}, the run's", "Trainer(max_steps=run.num_steps)"
+            problems.append(Problem("max_steps", trainer.max_steps, expected, fix))
+        for batch in sorted({stretch.batch for stretch in self.run.stream().curriculum.stretches}):
+            items = 1 if self._micro_batch is None else batch // trainer.world_size // self._micro_batch
+            if trainer.accumulate_grad_batches != items:
+                given = f"{trainer.accumulate_grad_batches} items of {self._micro_batch or 'all'} sequences"
+                fix = f"Trainer(accumulate_grad_batches={items}); a ramp of batches needs one item a step"
+                expected = f"{items}, which make a batch of {batch}"
+                problems.append(Problem("accumulate_grad_batches", given, expected, fix))
+        if problems:
+            raise RecipeError(f"{self.run.path}: not the recipe's steps", problems)
+
+
+class _Items(IterableDataset[Item]):
+    """A rank's steps, or their micro-batches, in order; a worker serves every n-th of them."""
+
+    def __init__(self, place: TrainerPlace, micro_batch: int | None) -> None:
+        self._place, self._micro_batch = place, micro_batch
+
+    def __iter__(self) -> Iterator[Item]:
+        number, workers = worker_and_workers()
+        for count, item in enumerate(self._all()):
+            if count % workers == number:
+                yield item
+
+    def _all(self) -> Iterator[Item]:
+        for step in self._place.steps_left():
+            item = self._place.item(step)
+            if self._micro_batch is None:
+                yield item
+            else:
+                yield from (part.batch for part in self._place.micro_batches(item))
+
+
+class RunCheckpointIO(TorchCheckpointIO):
+    """Writes the trainer's checkpoints, and puts each on record once its file is there.
+
+    Inside Lightning's ``AsyncCheckpointIO`` both happen in its thread, late and in order. A checkpoint that
+    the trainer removes is forgotten on record.
+    """
+
+    def __init__(self, data: RunDataModule) -> None:
+        """For the run of this data: opened anew where the trainer resumes from an older checkpoint."""
+        super().__init__()
+        self._data = data
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Write the file, then say so."""
+        super().save_checkpoint(checkpoint, path, storage_options)
+        self._data.run.begin_checkpoint(int(checkpoint["global_step"])).commit(str(path))
+
+    def remove_checkpoint(self, path: Any) -> None:
+        """Forget, then remove."""
+        for told in reversed(run_manifests(self._data.run.path)):
+            if told.uri == str(path) and told.forgotten is None and not told.discarded:
+                self._data.run.forget(told.manifest, reason="removed by the trainer")
+                break
+        super().remove_checkpoint(path)

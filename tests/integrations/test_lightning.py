@@ -1,0 +1,174 @@
+"""Lightning's own Trainer over a run: killed and resumed to the same weights, saved late in a thread."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.plugins.io import AsyncCheckpointIO
+
+import recipe
+from recipe.errors import RecipeError
+from recipe.integrations.lightning import RunCheckpointIO, RunDataModule
+from recipe.integrations.training.model import GPT, GPTConfig, token_losses
+from tests.integrations.conftest import started
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*does not have many workers:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*resuming from a checkpoint that ended before:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*isn't JSON|.*Checkpoint directory .* exists:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*litlogger.*"),
+    pytest.mark.filterwarnings("ignore:.*LeafSpec.*"),
+    pytest.mark.filterwarnings("ignore:.*is deprecated.*:DeprecationWarning"),
+]
+
+
+class Module(LightningModule):
+    """The reference GPT, in Lightning's words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = GPT(GPTConfig(vocab_size=100, layers=1, heads=2, width=16))
+
+    def training_step(self, batch: dict[str, torch.Tensor], _index: int) -> torch.Tensor:
+        logits = self.net(batch["input_ids"], batch["position_ids"], batch["segment_ids"])
+        scale = self.trainer.accumulate_grad_batches  # which Lightning divides by
+        return token_losses(logits, batch["labels"]).sum() / batch["num_labels"] * scale
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.AdamW(self.parameters(), lr=1e-2)
+
+
+class Kill(Callback):
+    """Ends the process after a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        if trainer.global_step == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def train(
+    path: Path, out: Path, *, late: bool = False, kill: int = 0, **data: Any
+) -> dict[str, torch.Tensor]:
+    """Go on with a run from the last checkpoint of the trainer; its weights at the end."""
+    torch.manual_seed(0)
+    every = ModelCheckpoint(dirpath=out, every_n_train_steps=4, save_top_k=-1, filename="{step}")
+    with recipe.open_run(path) as run:
+        rows, module = RunDataModule(run, **data), Module()
+        io: Any = RunCheckpointIO(rows)
+        trainer = Trainer(
+            max_steps=run.num_steps,
+            accumulate_grad_batches=2 if "micro_batch" in data else 1,
+            callbacks=[every, *([Kill(kill)] if kill else [])],
+            plugins=[AsyncCheckpointIO(io) if late else io],
+            accelerator="cpu",
+            logger=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        files = sorted(out.glob("step=*.ckpt"), key=lambda file: int(file.stem.split("=")[1]))
+        trainer.fit(module, rows, ckpt_path=str(files[-1]) if files else None)
+        return module.net.state_dict()
+
+
+def killed(path: Path, out: Path, step: int, **options: Any) -> int:
+    child = os.fork()
+    if not child:
+        torch.set_num_threads(1)
+        try:
+            train(path, out, kill=step, **options)
+        except BaseException:
+            os._exit(9)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.fixture
+def path(state: bytes, tmp_path: Path) -> Path:
+    torch.set_num_threads(1)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> dict[str, torch.Tensor]:
+    torch.set_num_threads(1)
+    started(tmp_path / "other")
+    return train(tmp_path / "other/run", tmp_path / "other/out")
+
+
+def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_every_checkpoint_of_the_trainer_is_on_record(path, tmp_path, whole, late):
+    assert equal(train(path, tmp_path / "out", late=late), whole)
+    told = recipe.run_manifests(path)
+    assert [each.step for each in told] == [4, 8, 12, 16, 20, 24]
+    assert told[1].uri == str(tmp_path / "out/step=8.ckpt")
+    assert recipe.audit_run(path, pools_root=tmp_path).findings == ()
+
+
+@pytest.mark.parametrize("step", [2, 6, 16, 23])
+def test_killed_and_resumed_it_ends_at_the_same_bits(path, tmp_path, whole, step):
+    assert killed(path, tmp_path / "out", step) == -signal.SIGKILL
+    assert equal(train(path, tmp_path / "out"), whole)
+    assert recipe.run_status(path).step == 24
+    assert recipe.audit_run(path, pools_root=tmp_path).findings == ()
+
+
+def test_micro_batches_add_up_to_the_step(path, tmp_path, whole):
+    done = train(path, tmp_path / "out", micro_batch=2)
+    assert all(torch.allclose(done[name], whole[name], atol=1e-4) for name in done)
+
+
+def test_micro_batches_resume_too(path, tmp_path):
+    started(tmp_path / "third")
+    reference = train(tmp_path / "third/run", tmp_path / "third/out", micro_batch=2)
+    assert killed(path, tmp_path / "out", 10, micro_batch=2) == -signal.SIGKILL
+    assert equal(train(path, tmp_path / "out", micro_batch=2), reference)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_F3_workers_change_nothing(path, tmp_path, whole, workers):
+    assert equal(train(path, tmp_path / "out", num_workers=workers), whole)
+
+
+def test_an_older_checkpoint_rewinds_the_record(path, tmp_path, whole):
+    train(path, tmp_path / "out")
+    for step in (16, 20, 24):
+        (tmp_path / f"out/step={step}.ckpt").unlink()
+    assert equal(train(path, tmp_path / "out"), whole)
+    assert recipe.run_status(path).step == 24
+    assert recipe.audit_run(path, pools_root=tmp_path).findings == ()
+
+
+def test_what_the_trainer_removes_is_forgotten_on_record(path, tmp_path):
+    train(path, tmp_path / "out")
+    with recipe.open_run(path) as run:
+        RunCheckpointIO(RunDataModule(run)).remove_checkpoint(tmp_path / "out/step=8.ckpt")
+    assert [each.step for each in recipe.run_manifests(path) if each.forgotten] == [8]
+    assert not (tmp_path / "out/step=8.ckpt").exists()
+
+
+def test_settings_that_are_not_the_recipes_are_refused(path, tmp_path):
+    with recipe.open_run(path) as run:
+        options = {
+            "accelerator": "cpu",
+            "logger": False,
+            "enable_checkpointing": False,
+            "enable_model_summary": False,
+        }
+        trainer = Trainer(max_steps=3, accumulate_grad_batches=3, enable_progress_bar=False, **options)
+        with pytest.raises(RecipeError) as caught:
+            trainer.fit(Module(), RunDataModule(run))
+        assert "24, the run's" in str(caught.value) and "accumulate_grad_batches=1" in str(caught.value)
