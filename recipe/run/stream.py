@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.mixing.balancing import Balance
-from recipe.mixing.reader import Batch
+from recipe.mixing.reader import Batch, Deal, Reader
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.stream import PieceAt, Stream
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.run.head import read_head, snapshot_of
 from recipe.run.hints import SNAPSHOT_SEQUENCES, Hints
+from recipe.run.stats import Meter, Stats
+from recipe.sequences.assembly import Sheet
 
 
 class RunStream(Stream):
@@ -39,7 +41,9 @@ class RunStream(Stream):
         withdrawn: Withdrawals | None = None,
     ) -> None:
         """Opened at the last of the places known; steps before ``floor`` are those of an earlier turn."""
+        self._counted: _CountedReader | None = None
         super().__init__(recipe, pools, places, withdrawn)
+        self._meter = Meter(np.array([pool.token_dtype.itemsize for pool in self._opened], np.int64))
         self.step = places[-1].step
         """First step not consumed when the stream was opened."""
         self.floor = floor
@@ -109,7 +113,7 @@ class RunStream(Stream):
                 return before
             rest = self.batches(end, dp_rank, dp_size, micro_batch, stop=stop, **how)
             return chain(before, rest)
-        inner = super().batches(first, dp_rank, dp_size, micro_batch, stop=stop, **how)
+        inner = self._measured(super().batches(first, dp_rank, dp_size, micro_batch, stop=stop, **how))
         return self._leaving_hints(inner) if self._hints is not None and dp_rank == 0 else inner
 
     def batch(  # noqa: PLR0913 - the trainer's own words
@@ -171,6 +175,28 @@ class RunStream(Stream):
             return self.at(step).provenance(step, row)
         return super().provenance(step, row)
 
+    def stats(self) -> Stats:
+        """What iterating over ``batches`` handed out in this process, and how long it was waited for.
+
+        Steps of turns before this one, and single calls of ``batch``, are not counted.
+        """
+        return self._meter.stats()
+
+    def sheet(self, step: int) -> tuple[Sheet, int, NDArray[np.int64]]:
+        """The pieces of a step of this turn: its sheet, the place of row 0 there, and the pools' rules."""
+        self._approach(step)
+        span = self._spanned(step)
+        return span.sheet, span.first_row(step), span.sources.rules
+
+    def _new_reader(self) -> Reader:
+        self._counted = _CountedReader(self._ground, self._library, self._memory)
+        return self._counted
+
+    def _measured(self, batches: Iterator[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
+        reader = self._counted
+        assert reader is not None
+        return self._meter.follow(batches, lambda item: item[1], reader.ready)
+
     def _leaving_hints(self, batches: Iterator[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
         assert self._hints is not None
         for step, batch in batches:
@@ -197,3 +223,20 @@ class RunStream(Stream):
         for snapshot in found:
             if snapshot is not None and snapshot.step > known.step:
                 self._memory.add(snapshot)
+
+
+class _CountedReader(Reader):
+    """A reader that knows how many of its batches nobody has taken yet."""
+
+    _made = _taken = 0
+
+    def batch(self, step: int, deal: Deal) -> Batch | None:
+        """As it is; one more was made."""
+        batch = super().batch(step, deal)
+        self._made += batch is not None
+        return batch
+
+    def ready(self) -> int:
+        """Batches that stand ready, once one more was taken."""
+        self._taken += 1
+        return self._made - self._taken

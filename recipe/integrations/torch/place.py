@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
@@ -134,7 +135,7 @@ class TrainerPlace:
             yield step, item
 
     def stats(self) -> Stats:
-        """What :meth:`follow` handed to the trainer of this process, and how long it waited for the loader."""
+        """What :meth:`follow` handed to this process's trainer, and how long that waited for the loader."""
         return self._metered().stats()
 
     def _metered(self) -> Meter:
