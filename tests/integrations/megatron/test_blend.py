@@ -20,7 +20,7 @@ SIX_LINES = textwrap.dedent(inspect.getdoc(MegatronStream).partition("::\n\n")[2
 
 
 def test_six_lines_take_the_place_of_a_blend(tmp_path, monkeypatch):
-    """--data-path 0.6 a 0.4 b; M03: tokens in these shares within a context, none of them beyond a pool."""
+    """--data-path 0.6 a 0.4 b: the samples are the rows of the recipe, in these shares within a context."""
     monkeypatch.chdir(tmp_path)
     dice = np.random.default_rng(0)
     for name in "ab":
