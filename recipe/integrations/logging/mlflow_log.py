@@ -21,7 +21,7 @@ class MLflowLog:
         """Open or go on with an MLflow run.
 
         Args:
-            uri: of the tracking server or store, ``http://host:5000``, or ``sqlite:///mlflow.db`` with the whole
+            uri: of the tracking server or store, ``http://host:5000``, or ``sqlite:///mlflow.db`` with all of
                 ``mlflow``: ``mlflow-skinny`` alone has no SQL.
             identity: what :func:`identity` gives. What does not change is a parameter, the manifest and step
                 that it was opened at are tags.

@@ -18,7 +18,7 @@ def progress(stream: RunStream, step: int) -> dict[str, float | int]:
     held-out sets, and every row once however many replicas of the model there are.
 
     Returns:
-        ``recipe/step``, ``recipe/stage`` (its index), ``recipe/context``, ``recipe/positions``; for every pool
+        ``recipe/step``, ``recipe/stage`` (index), ``recipe/context``, ``recipe/positions``; for every pool
         ``recipe/tokens/<pool>`` (the counted kind), ``recipe/labels/<pool>``, ``recipe/epochs/<pool>``
         (readings completed), ``recipe/debt/<pool>`` (tokens ahead of its share, or behind), and, once a token
         was counted, ``recipe/share/<pool>`` and ``recipe/planned_share/<pool>`` of the run so far.
