@@ -52,7 +52,7 @@ def _trained(rank: int, saved: bytes, steps: int, micro_batch: int) -> bytes:
             found = token_losses(
                 model(batch["input_ids"], batch["position_ids"], batch["segment_ids"]), batch["labels"]
             )
-            # Gradients are averaged over ranks: their sum over the labels, times the ranks, is the mean.
+            # Gradients are averaged over ranks: the sum over the step's labels times the ranks is the mean.
             (found.sum() / dataset.num_labels(step) * dist.get_world_size()).backward()
             told = pool_losses(found, batch, 2)
             total = told if part.number == 0 else total.plus(told)
