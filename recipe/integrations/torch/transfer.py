@@ -1,8 +1,8 @@
 """Items on their way from a loader's worker: one block of shared memory each, not one a tensor.
 
 torch hands every tensor of another process over as a file descriptor of its own, over a connection that is
-made for it; for a batch that costs more than its tokens do. Here a batch travels as one tensor of bytes and is
-cut into the same tensors, over that memory, where it arrives.
+made for it. Here a batch travels as one tensor of bytes and is cut into the same tensors, over that memory,
+where it arrives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Layout = tuple[tuple[str, torch.dtype, tuple[int, ...], int], ...]
 
 
 class Parcel(dict[str, torch.Tensor]):
-    """An item in a worker; a plain dict where it arrives. Only the loader's way between processes is another."""
+    """An item in a worker; a plain dict where it arrives."""
 
 
 def _sent(item: Parcel) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -32,8 +32,8 @@ def _sent(item: Parcel) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         layout.append((name, value.dtype, tuple(value.shape), end))
         end += -(-value.nbytes // _ALIGNED) * _ALIGNED
     # Shared from the start: torch would otherwise copy it once more.
-    memory = torch.UntypedStorage._new_shared(end)
-    block = torch.empty(0, dtype=torch.uint8).set_(memory)  # type: ignore[call-overload]
+    memory = torch.UntypedStorage._new_shared(end)  # type: ignore[no-untyped-call]
+    block = torch.empty(0, dtype=torch.uint8).set_(memory)
     for (_, _, _, first), value in zip(layout, item.values(), strict=True):
         if value.nbytes:
             block[first : first + value.nbytes].copy_(value.contiguous().reshape(-1).view(torch.uint8))
