@@ -52,7 +52,9 @@ class Meter:
         """``widths`` int64[pools]: bytes of a token in the files of every pool."""
         self._widths = widths
         self._same = int(widths[0]) if len(np.unique(widths)) == 1 else None
-        self._total = self._told = Served()
+        self._whole = [0, 0, 0]
+        self._seconds = 0.0
+        self._told = Served()
         self._depth: int | None = None
 
     def follow(
@@ -84,23 +86,25 @@ class Meter:
 
     def took(self, batch: Any, seconds: float) -> None:
         """One batch more."""
-        mask, pool = np.asarray(batch["attention_mask"]), np.asarray(batch["pool"])
+        mask = np.asarray(batch["attention_mask"])
+        mask = mask.view(np.bool_) if mask.dtype == np.int8 else mask  # counted several times as fast
         tokens = int(np.count_nonzero(mask))
         if self._same is not None:
             size = tokens * self._same
         else:
-            of_rows = self._widths[pool]
+            of_rows = self._widths[np.asarray(batch["pool"])]
             size = sum(int(w) * int(np.count_nonzero(mask[of_rows == w])) for w in np.unique(of_rows))
-        total = self._total
-        self._total = Served(
-            steps=total.steps + 1,
-            tokens=total.tokens + tokens,
-            bytes_read=total.bytes_read + size,
-            waited_ms=total.waited_ms + 1000 * seconds,
-        )
+        self._whole[0] += 1
+        self._whole[1] += tokens
+        self._whole[2] += size
+        self._seconds += seconds
 
     def stats(self) -> Stats:
         """What was served so far, and since this was asked before."""
-        total, told = self._total, self._told
+        steps, tokens, size = self._whole
+        total, told = (
+            Served(steps=steps, tokens=tokens, bytes_read=size, waited_ms=1000 * self._seconds),
+            self._told,
+        )
         self._told = total
         return Stats(last=total.minus(told), total=total, queue_depth=self._depth)
