@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.audit.findings import Finding
+from recipe.audit.infilling import EXTRA, Cuts, cuts_of, values
 from recipe.config import Rule
 
 IGNORED = -100
@@ -24,7 +25,10 @@ ARRAYS = ("input_ids", "labels", "position_ids", "segment_ids", "attention_mask"
 
 
 class Piece(NamedTuple):
-    """Body tokens ``start..stop`` of a document in a row, from ``column`` on; before ``fresh`` is overlap."""
+    """Body tokens ``start..stop`` of a document in a row, from ``column`` on; before ``fresh`` is overlap.
+
+    Of a piece that is filled in the middle ``column`` is that of its first marker.
+    """
 
     document: int | str
     start: int
@@ -56,6 +60,8 @@ class Row:
     arrays: Mapping[str, NDArray[Any]]
     """By name, each of ``context`` values."""
     pieces: tuple[Piece, ...]
+    draw_key: int | None = None
+    """Key by which pieces are filled in the middle; their documents are then numbers."""
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -77,6 +83,8 @@ class _Part(NamedTuple):
     piece: Piece | None
     bos: bool
     eos: bool
+    cuts: Cuts | None = None
+    """Where it is filled in the middle."""
 
 
 def row_faults(row: Row, rule: Rule, texts: Mapping[int | str, Text]) -> list[Finding]:
@@ -87,7 +95,11 @@ def row_faults(row: Row, rule: Rule, texts: Mapping[int | str, Text]) -> list[Fi
         rule: of its pool in its stage.
         texts: the documents of its pieces.
     """
-    parts, fault = _parts(row, texts) if rule.document_multiple == 1 else _padded_parts(row, rule, texts)
+    parts, fault = (
+        _parts(row, texts)
+        if rule.document_multiple == 1 and rule.fim is None
+        else _padded_parts(row, rule, texts)
+    )
     if fault is not None:
         return [fault]
     expected = _expected(row, rule, texts, parts)
@@ -113,6 +125,8 @@ def allowed_pairs(segments: NDArray[Any]) -> int:
 
 
 def _piece_at(row: Row, column: int) -> str:
+    if row.draw_key is not None:  # places of tokens are not those of the document
+        return ""
     for piece in row.pieces:
         if piece.column <= column < piece.column + piece.stop - piece.start:
             token = piece.start + column - piece.column
@@ -150,7 +164,8 @@ def _parts(row: Row, texts: Mapping[int | str, Text]) -> tuple[list[_Part], Find
 def _padded_parts(
     row: Row, rule: Rule, texts: Mapping[int | str, Text]
 ) -> tuple[list[_Part], Finding | None]:
-    """The segments of a row whose pieces each begin at a multiple of positions, padded behind their end.
+    """The segments of a row whose pieces each begin at a multiple of positions, padded behind their end, and
+    of one whose pieces may be filled in the middle.
 
     Such a row has no mark alone: every segment is a piece with its own marks.
     """
@@ -163,8 +178,12 @@ def _padded_parts(
             return parts, _no_marks(row, piece.column, piece.column - begin)
         end = piece.column + piece.stop - piece.start
         ends = piece.stop == text.num_tokens and text.eos is not None
-        eos = ends and end - begin < rule.context
-        parts.append(_Part(begin, end + eos, piece, bos, eos))
+        eos = ends and end - begin < rule.context - (EXTRA if rule.fim is not None else 0)
+        cuts = None
+        if rule.fim is not None and row.draw_key is not None:
+            cuts = cuts_of(rule, row.draw_key, int(piece.document), piece[1:4])
+        end += EXTRA if cuts is not None else 0
+        parts.append(_Part(begin, end + eos, piece, bos, eos, cuts))
         begin = -(-(end + eos) // multiple) * multiple
     used = sum(part.end - part.begin for part in parts)
     if row.num_used != used or begin > len(row.ids):
@@ -214,6 +233,10 @@ def _piece_values(part: _Part, rule: Rule, text: Text) -> tuple[NDArray[np.int64
     """Ids and labels of a piece with its marks."""
     piece = part.piece
     assert piece is not None
+    if part.cuts is not None:
+        at_end = text.eos if piece.stop == text.num_tokens else None
+        around = (text.bos if part.bos else None, at_end, part.eos)
+        return values(rule, text.tokens, (piece.start, piece.stop), part.cuts, around)
     body = np.asarray(text.tokens[piece.start : piece.stop], dtype=np.int64)
     index = np.arange(piece.start, piece.stop)
     labelled = index >= (piece.start if rule.overlap_labels else piece.fresh)

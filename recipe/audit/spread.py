@@ -182,7 +182,7 @@ def _kept(read: Read, rule: Rule, documents: NDArray[np.int64]) -> NDArray[np.in
     cutting = Cutting(
         rule.window,
         rule.stride,
-        rule.context,
+        rule.room,
         TAILS.index(rule.tail),
         rule.min_tail,
         OVERSIZE.index(rule.oversize),

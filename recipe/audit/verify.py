@@ -135,7 +135,7 @@ class Readings:
         found = []
         for (pool, epoch, document), held in self._held.items():
             rules = [rule for _, rule in held.values()]
-            if not any(rule.labels != "shifted" or rule.overlap_labels for rule in rules):
+            if not any(rule.labels != "shifted" or rule.overlap_labels or rule.fim for rule in rules):
                 pieces = [piece for piece, _ in held.values()]
                 found += label_faults(_name(pool, epoch, document), pieces, self._texts[pool, document])
         return found

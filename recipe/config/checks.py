@@ -21,6 +21,7 @@ from recipe.config.recipe import Recipe
 from recipe.config.share_checks import known_pools, share_faults, takes_part
 from recipe.config.stage import Stage
 from recipe.config.stage_checks import STAGE_CHECKS, exactly_one, pool_slicing_faults
+from recipe.config.transform_checks import TRANSFORM_CHECKS, transform_stage_faults
 
 _NAME = re.compile(r"(?!_target_$)[^\W.][\w-]*")
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
@@ -170,6 +171,7 @@ def _stages(recipe: Recipe) -> Iterator[Fault]:
         found += run_checks([_shares], stage, recipe)
         yield from (fault.below(("stages", name)) for fault in found)
         yield from run_checks([_pool_slicings], name, stage, recipe)
+        yield from run_checks([transform_stage_faults], name, stage, recipe)
 
 
 def _context_fits(stage: Stage, recipe: Recipe) -> Iterator[Fault]:
@@ -210,4 +212,15 @@ def _lengths(recipe: Recipe, in_order: bool) -> Iterator[Fault]:
             yield Fault(("simulate_budget",), recipe.simulate_budget, expected, fix)
 
 
-_CHECKS = (_names, _tokenizer, _pools, _renamed, _group_names, _groups, _stages, _policy, _free_parts)
+_CHECKS = (
+    _names,
+    _tokenizer,
+    _pools,
+    *TRANSFORM_CHECKS,
+    _renamed,
+    _group_names,
+    _groups,
+    _stages,
+    _policy,
+    _free_parts,
+)

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_serializer
 from recipe.config.free import FreeMapping
 from recipe.config.partial import Model, overlay
 from recipe.config.problems import TARGET, problem
+from recipe.config.transform import TransformConfig
 from recipe.config.values import Amount, Count, Multiple, Prior, Ramp, RampSteps, Text
 
 Exhaustion = Literal["repeat", "stop", "redistribute"]
@@ -241,6 +242,12 @@ class PoolConfig(Model):
     """What happens when every token was read; default: the recipe's."""
     slicing: SlicingConfig | None = None
     """Slicing of this pool where it differs from the stage's."""
+    transform: TransformConfig | None = Field(
+        default=None,
+        json_schema_extra={
+            "description": "What is made of its pieces before they are packed: fill in the middle."
+        },
+    )
     block_units: Annotated[
         Count | None, BeforeValidator(lambda given: None if given == "auto" else given)
     ] = Field(

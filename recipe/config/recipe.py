@@ -33,6 +33,7 @@ from recipe.config.model import (
 from recipe.config.partial import Model
 from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
+from recipe.config.transform import MARKERS, FimConfig
 from recipe.config.values import LARGEST_SEED, Count, Name, Seed
 
 __all__ = ["LARGEST_SEED", "Recipe", "Rule"]
@@ -56,6 +57,13 @@ class Rule:
     labels: Labels
     document_multiple: int = 1
     """Every piece takes a multiple of so many positions of its row."""
+    fim: FimConfig | None = None
+    """Pieces that are filled in the middle: three markers more."""
+
+    @property
+    def room(self) -> int:
+        """Positions that a piece and its marks may take: the context, less the markers of a transform."""
+        return self.context - (0 if self.fim is None else MARKERS)
 
 
 class Recipe(Model):
@@ -114,6 +122,8 @@ class Recipe(Model):
         shares = all(group.within.shares is not None for group in self.groups.values())
         stages = self.stages.values()
         numbers = all(isinstance(stage.packing.document_multiple, int) for stage in stages)
+        markers = [pool.transform.fim.markers.values() for pool in self.pools.values() if pool.transform]
+        numbers = numbers and all(isinstance(marker, int) for of in markers for marker in of)
         return shares and numbers and all(stage.chunk is not None for stage in stages)
 
     def shares(self, stage_name: str) -> dict[str, Fraction]:
@@ -155,11 +165,14 @@ class Recipe(Model):
         """How a pool is sliced and packed in a stage: the pool's own slicing over the stage's."""
         stage, own = self.stages[stage_name], self.pools[pool_name].slicing
         declared = own.over(stage.declared_slicing) if own is not None else stage.declared_slicing
+        transform = self.pools[pool_name].transform
+        room = stage.context - (0 if transform is None else MARKERS)
         return Rule(
             context=stage.context,
-            **declared.resolved(stage.context).model_dump(),
+            **declared.resolved(room).model_dump(),
             **stage.packing.model_dump() | {"document_multiple": stage.packing.multiple(self.parallel)},
             labels=self.labels,
+            fim=None if transform is None else transform.fim,
         )
 
     def epochs_allowed(self, pool_name: str) -> int:

@@ -28,7 +28,7 @@ def read_share(given: object) -> Fraction | str:
         share = parse_percent(given)
     except ValueError:
         raise problem(
-            "", given=given, expected="percent text such as 61.6%, or rest", fix=_percent_fix(given)
+            "", given=given, expected="percent text such as 61.6%, or rest", fix=percent_fix(given)
         ) from None
     if len(str(given).strip()) > LONGEST_PERCENT:
         expected = f"percent text of at most {LONGEST_PERCENT} characters"
@@ -36,7 +36,8 @@ def read_share(given: object) -> Fraction | str:
     return share
 
 
-def _percent_fix(given: object) -> str:
+def percent_fix(given: object) -> str:
+    """What to write instead of something that is no percent text."""
     if fix := full_width_fix(given, parse_percent):
         return fix
     try:

@@ -19,6 +19,7 @@ from recipe.config.partial import Model
 from recipe.config.problems import Vocabulary
 from recipe.config.recipe import Recipe
 from recipe.config.stage import Stage
+from recipe.config.transform import FimConfig, TransformConfig
 
 TOP_ONLY_WRITTEN = ("every_stage", "curriculum")
 """Top-level keys that are applied before a recipe is whole."""
@@ -48,6 +49,8 @@ VOCABULARY = Vocabulary(
         ("start",): keys_of(StartConfig),
         ("pools", "*"): keys_of(PoolConfig),
         ("pools", "*", "slicing"): keys_of(SlicingConfig),
+        ("pools", "*", "transform"): keys_of(TransformConfig),
+        ("pools", "*", "transform", "fim"): keys_of(FimConfig),
         ("groups", "*"): keys_of(GroupConfig),
         **{
             (*place, *below): keys
@@ -80,6 +83,12 @@ VOCABULARY = Vocabulary(
         ("pools", "*"): "{path: FOLDER}",
         ("pools", "*", "path"): "the path as text, in quotes if it looks like a number",
         ("pools", "*", "renamed_from"): "the name the pool had before, in quotes if it looks like a number",
+        ("pools", "*", "transform"): "transform: {fim: {rate: 50%, prefix: 1, middle: 2, suffix: 3}}",
+        ("pools", "*", "transform", "fim"): "fim: {rate: 50%, prefix: 1, middle: 2, suffix: 3}",
+        ("pools", "*", "transform", "fim", "rate"): "rate: 50%",
+        ("pools", "*", "transform", "fim", "prefix"): "prefix: '<|fim_prefix|>'",
+        ("pools", "*", "transform", "fim", "middle"): "middle: '<|fim_middle|>'",
+        ("pools", "*", "transform", "fim", "suffix"): "suffix: '<|fim_suffix|>'",
         ("start",): "start: {weights: FOLDER, prior: 15T}",
         ("start", "weights"): "weights: FOLDER",
         ("start", "revision"): "the revision as text, in quotes if it looks like a number",

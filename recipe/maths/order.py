@@ -23,7 +23,7 @@ ORDER_VERSION = 1
 ROUNDS = 8
 _LANES = 512
 _MASK = (1 << 64) - 1
-_DOMAINS = ("order", "shuffle", "offset", "density", "separators")
+_DOMAINS = ("order", "shuffle", "offset", "density", "separators", "transform")
 
 
 def key(seed: int, epoch: int, domain: str, pool: str, *indices: int) -> int:
@@ -32,7 +32,7 @@ def key(seed: int, epoch: int, domain: str, pool: str, *indices: int) -> int:
     Args:
         seed: the recipe's base seed; in ``0..2**63-1``.
         epoch: reading of the pool, from 0; the epoch seed is ``seed + epoch``.
-        domain: what the key is for: order, shuffle, offset, density or separators.
+        domain: what the key is for: order, shuffle, offset, density, separators or transform.
         pool: the pool's name.
         indices: further numbers, such as the block.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from recipe.config import Recipe, settle
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.markers import marker_problems, with_marker_ids
 from recipe.mixing.simulated import declared_stock, read_stock, read_units
 from recipe.pools import Pool, open_pool
 
@@ -50,7 +51,7 @@ def settle_with(recipe: Recipe, opened: Mapping[str, Pool]) -> Recipe:
     units = dict.fromkeys(recipe.pools, 1)
     for name, pool in opened.items():
         stock[name], units[name] = read_stock(recipe, pool), read_units(recipe, pool)
-    return settle(recipe, stock, units)
+    return settle(with_marker_ids(recipe, opened), stock, units)
 
 
 def pool_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> list[Problem]:
@@ -72,4 +73,4 @@ def pool_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> list[Problem]:
     limit = recipe.model.vocab_size if recipe.model is not None else None
     if limit is not None:
         problems += [problem for pool in pools.values() for problem in pool.check_ids(limit)]
-    return problems
+    return problems + marker_problems(recipe, pools)

@@ -28,7 +28,8 @@ from recipe.sequences.assembly import (
     segment_lengths,
 )
 from recipe.sequences.page import Buffers
-from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
+from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS, INFILLED
+from recipe.sequences.transform import MARKERS
 
 SPAN_SEQUENCES = 4096
 """Sequences planned at once."""
@@ -79,6 +80,7 @@ class Span(NamedTuple):
         pieces = self.sheet.pieces[ends[0] : ends[-1]]
         flags = pieces[:, FLAGS]
         sizes = pieces[:, STOP] - pieces[:, START] + ((flags & HAS_BOS) > 0) + ((flags & HAS_EOS) > 0)
+        sizes += MARKERS * ((flags & INFILLED) > 0)
         sizes[(flags & AHEAD) > 0] = 0
         row_of = np.repeat(np.arange(self.batch), np.diff(ends))
         whole = self.sources.rules[self.sheet.pool[first : first + self.batch], WHOLE_ROW] > 0

@@ -13,11 +13,15 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.sequences.blocks import Block
 from recipe.sequences.packing import padded
-from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
+from recipe.sequences.slicing import AHEAD, HAS_BOS
+from recipe.sequences.transform import positions_of, segments_of
 
 
 class Hit(NamedTuple):
-    """A piece of a document in a row: its tokens ``start..stop``, from ``column`` on."""
+    """A piece of a document in a row: its tokens ``start..stop``, from ``column`` on.
+
+    Of a piece that is filled in the middle, prefix, suffix and middle are hits of their own.
+    """
 
     step: int
     row: int
@@ -42,8 +46,8 @@ def pieces_of(block: Block, documents: NDArray[np.int64]) -> tuple[NDArray[np.in
 def _columns(block: Block, sequence: int) -> NDArray[np.int64]:
     """int64[n]: where the tokens of each piece of a sequence begin, marks before them left out."""
     pieces = block.rows.pieces.take(np.arange(*block.rows.ends[sequence : sequence + 2]))
-    bos, eos = (pieces.flags & HAS_BOS) > 0, (pieces.flags & HAS_EOS) > 0
-    width = np.where(pieces.flags & AHEAD, 0, pieces.stop - pieces.start + bos + eos)
+    bos = (pieces.flags & HAS_BOS) > 0
+    width = np.where(pieces.flags & AHEAD, 0, positions_of(pieces))
     width = padded(width, block.multiple)
     columns: NDArray[np.int64] = np.cumsum(width) - width + bos
     return columns
@@ -59,17 +63,20 @@ def hits_of(
     for piece, sequence in zip(*map(np.ndarray.tolist, pieces_of(block, documents)), strict=True):
         if sequence in row_of:
             steps, row = divmod(row_of[sequence], batch)
-            yield Hit(
-                step=walked.first_step + steps,
-                row=row,
-                column=int(_columns(block, sequence)[piece - int(block.rows.ends[sequence])]),
-                pool=pool,
-                document=int(block.documents[pieces.document[piece]]),
-                epoch=block.place.epoch,
-                start=int(pieces.start[piece]),
-                stop=int(pieces.stop[piece]),
-                fresh=int(pieces.fresh[piece]),
-            )
+            column = int(_columns(block, sequence)[piece - int(block.rows.ends[sequence])])
+            start, stop, fresh, flags = (int(of[piece]) for of in pieces[1:])
+            for a, b, offset in segments_of(start, stop, flags):
+                yield Hit(
+                    step=walked.first_step + steps,
+                    row=row,
+                    column=column + offset,
+                    pool=pool,
+                    document=int(block.documents[pieces.document[piece]]),
+                    epoch=block.place.epoch,
+                    start=a,
+                    stop=b,
+                    fresh=min(max(a, fresh), b),
+                )
 
 
 def row_hits(

@@ -65,6 +65,7 @@ class Library:
                 rule.attention == "sequence",
                 rule.positions == "continue",
                 rule.document_multiple,
+                *(rule.fim.ids if rule.fim is not None else (-1, -1, -1)),
             )
             for rule in rules
         ]

@@ -24,11 +24,15 @@ from recipe.mixing.walker import Ground, Walker
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.sequences.assembly import MULTIPLE, TOKENS
-from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
+from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS, INFILLED
+from recipe.sequences.transform import MARKERS, segments_of
 
 
 class PieceAt(NamedTuple):
-    """Where a stretch of a row comes from: document tokens ``start..stop``, from column ``column`` on."""
+    """Where a stretch of a row comes from: document tokens ``start..stop``, from column ``column`` on.
+
+    Of a piece that is filled in the middle, prefix, suffix and middle are stretches of their own.
+    """
 
     pool: str
     document: int | str
@@ -276,9 +280,11 @@ class Stream:
             if flags & AHEAD:
                 continue
             column += bool(flags & HAS_BOS)
-            if stop > start:
+            for a, b, offset in segments_of(start, stop, flags):
                 identity = pool.ids([document])[0]
-                pieces.append(PieceAt(pool.name, identity, start, stop, fresh, column))
-            column += stop - start + bool(flags & HAS_EOS)
+                new = min(max(a, fresh), b)
+                pieces.append(PieceAt(pool.name, identity, a, b, new, column + offset))
+            markers = MARKERS if flags & INFILLED else 0
+            column += stop - start + markers + bool(flags & HAS_EOS)
             column += -column % multiple
         return pieces

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from recipe.maths.kernels import imported, inlined, kernel
 from recipe.sequences.page import Page
-from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, OLD_BOS, OLD_EOS
+from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, INFILLED, OLD_BOS, OLD_EOS
+from recipe.sequences.transform import CUT_MASK, FIRST_CUT, SECOND_CUT, SPM
 
 IGNORED = -100
 """What ``labels`` holds where a position carries no label."""
@@ -35,10 +36,11 @@ DOCUMENT, START, STOP, FRESH, FLAGS, TOKENS, SLOT, BASE = range(8)
 """Columns of ``Sheet.pieces``: document number, span, flags; the document's body tokens, the slot of its
 part, and the place of its first body token there."""
 
-WIDTH, BOS, EOS, OVERLAP_LABELS, INPUTS, CROSS_LABELS, WHOLE_ROW, GO_ON, MULTIPLE = range(9)
+WIDTH, BOS, EOS, OVERLAP_LABELS, INPUTS, CROSS_LABELS, WHOLE_ROW, GO_ON, MULTIPLE, PREFIX = range(10)
 """Columns of ``Sources.rules``: index into ``TOKEN_TYPES``; mark ids, -1 where there is none; then 0 or 1:
 overlap has labels, labels are inputs, labels across documents, attention over the row, positions go on; then
-what the positions of every piece are a multiple of."""
+what the positions of every piece are a multiple of; from ``PREFIX`` on ids of the prefix, middle and suffix
+markers, -1 where there are none."""
 
 
 class Sheet(NamedTuple):
@@ -56,7 +58,7 @@ class Sheet(NamedTuple):
 class Sources(NamedTuple):
     """Where tokens come from: ``address`` uint64[num_slots] of every part, 0 while it is not opened.
 
-    ``rules`` int64[num_pools, 9] says what is made of them.
+    ``rules`` int64[num_pools, 12] says what is made of them.
     """
 
     address: NDArray[np.uint64]
@@ -227,6 +229,55 @@ def _piece(
     return col, ended
 
 
+@kernel
+def _infilled(
+    tokens: Any,
+    wide: tuple[NDArray[np.int64], NDArray[np.int64]],
+    place: tuple[int, int, int, int],
+    of: NDArray[np.int64],
+) -> int:
+    """Write one piece that is filled in the middle, at column ``col``; returns the next column."""
+    (ids, labels), (col, start, stop, flags) = wide, place
+    begin = col
+    a, b = start + (flags >> FIRST_CUT & CUT_MASK), start + (flags >> SECOND_CUT & CUT_MASK)
+    if flags & HAS_BOS:
+        ids[col] = of[BOS]
+        col += 1
+    head = b if flags & SPM else a  # the middle marker stands before [head, b), or before all up to b
+    first = start if flags & SPM else a
+    ids[col] = of[PREFIX]
+    col += 1
+    opening = col  # where token ``start`` stands
+    if not flags & SPM:
+        _copy(tokens[start:head], ids[col : col + head - start])
+        col += head - start
+    ids[col] = of[PREFIX + 2]
+    col += 1
+    if flags & SPM or a == start:
+        opening = col
+    _copy(tokens[b:stop], ids[col : col + stop - b])
+    col += stop - b
+    ids[col] = of[PREFIX + 1]
+    col += 1
+    if b > first and first == start:
+        opening = col
+    _copy(tokens[first:b], ids[col : col + b - first])
+    col += b - first
+    if flags & HAS_EOS:
+        ids[col] = of[EOS]
+        col += 1
+    if of[INPUTS]:
+        labels[begin] = IGNORED
+        _copy(ids[begin + 1 : col], labels[begin + 1 : col])
+    else:
+        _copy(ids[begin + 1 : col], labels[begin : col - 1])
+        labels[col - 1] = of[EOS] if flags & ENDS and not flags & HAS_EOS else IGNORED
+        opening -= 1
+    if start > 0:
+        labels[opening] = IGNORED
+    return col
+
+
 @inlined
 def _ahead(given: Any, rows: NDArray[np.int64], place: tuple[int, int], itemsize: int) -> None:
     """Ask for the tokens of the piece after ``place`` = (r, i), while those before it are copied."""
@@ -282,7 +333,11 @@ def _assemble(marker: Any, width: int, given: Any, rows: NDArray[np.int64], page
             first = np.uint64(np.int64(address) + piece[BASE] * marker.itemsize)
             tokens = _carray(_pointer(first), (piece[TOKENS],), marker.dtype)
             place: Any = (col, piece[START], piece[STOP], piece[FRESH], piece[FLAGS], piece[TOKENS], seam)
-            after, seam = _piece(tokens, ids, labels, place, rule)
+            if piece[FLAGS] & INFILLED:
+                after = _infilled(tokens, (ids, labels), (col, piece[START], piece[STOP], piece[FLAGS]), of)
+                seam = False
+            else:
+                after, seam = _piece(tokens, ids, labels, place, rule)
             _number(positions[col:after], segments[col:after], col if of[GO_ON] else 0, segment)
             segment += 1 - of[WHOLE_ROW]
             col = after

@@ -32,8 +32,6 @@ from recipe.sequences.reading_order import BlockPlace, block_documents, num_bloc
 from recipe.sequences.rows import KINDS, Rows, count_rows, in_rows
 from recipe.sequences.slicing import (
     ALONE,
-    HAS_BOS,
-    HAS_EOS,
     OVERSIZE,
     REASONS,
     TAILS,
@@ -45,6 +43,7 @@ from recipe.sequences.slicing import (
     unserved_runs,
     whole,
 )
+from recipe.sequences.transform import infilled, positions_of
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 __all__ = [
@@ -148,10 +147,10 @@ def plan_block(
     runs: NDArray[np.int64] | None = None
     for depth, cut in enumerate(cuts):
         kept, runs, _ = _without(taken_down, cut.withdrawn, (measured, runs))
-        rows, _ = _arrange(cut.rule, (pool, place), (kept, runs, depth))
+        rows, _ = _arrange(cut.rule, (pool, place, documents), (kept, runs, depth))
         runs = _left_over(rows, cut.served, cut.stop)
     kept, runs, gone = _without(taken_down, withdrawn[1], (measured, runs))
-    rows, dropped = _arrange(rule, (pool, place), (kept, runs, len(cuts)))
+    rows, dropped = _arrange(rule, (pool, place, documents), (kept, runs, len(cuts)))
     if gone:
         dropped["withdrawn"] = gone
     starts = np.asarray(pool.offsets[documents]) + measured.bos
@@ -195,15 +194,20 @@ def _left_over(rows: Rows, served: int, stop: int | None) -> NDArray[np.int64]:
 
 
 def _arrange(
-    rule: Rule, at: tuple[Pool, BlockPlace], state: tuple[Documents, NDArray[np.int64] | None, int]
+    rule: Rule,
+    at: tuple[Pool, BlockPlace, NDArray[np.int64]],
+    state: tuple[Documents, NDArray[np.int64] | None, int],
 ) -> tuple[Rows, dict[str, int]]:
     """Slice, pack and shuffle a block, or what is left of it (runs), under one rule."""
-    (pool, place), (measured, runs, depth) = at, state
+    (pool, place, documents), (measured, runs, depth) = at, state
     if rule.method == "concat":
         pieces, row_of_piece, dropped = _concatenate(measured, runs, rule)
     else:
         pieces, dropped = _slice(measured, runs, rule)
-        sizes = pieces.stop - pieces.start + ((pieces.flags & HAS_BOS) > 0) + ((pieces.flags & HAS_EOS) > 0)
+        if rule.fim is not None:
+            draw_key = key(place.seed, place.epoch, "transform", order_name(pool, place))
+            pieces = infilled(pieces, rule.fim, documents, draw_key)
+        sizes = positions_of(pieces)
         if rule.method == "none":
             row_of_piece = np.arange(len(sizes))
         else:
@@ -222,7 +226,7 @@ def _slice(
     cutting = Cutting(
         rule.window,
         rule.stride,
-        rule.context,
+        rule.room,
         TAILS.index(rule.tail),
         rule.min_tail,
         OVERSIZE.index(rule.oversize),

@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 
 from recipe.config import Rule
 from recipe.maths.kernels import kernel
-from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, OLD_BOS, OLD_EOS, Documents, Pieces
+from recipe.sequences.slicing import (
+    AHEAD,
+    ENDS,
+    HAS_BOS,
+    HAS_EOS,
+    INFILLED,
+    OLD_BOS,
+    OLD_EOS,
+    Documents,
+    Pieces,
+)
 
 KINDS = ("body", "overlap", "special", "labels", "documents")
 """What is counted of a sequence: columns of ``Block.counts``; documents are those begun."""
@@ -66,6 +76,16 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
             if seam and cross and not (inputs and flags & AHEAD):
                 out[q + 1, 3] += 1
             if flags & AHEAD:
+                continue
+            if flags & INFILLED:
+                marks = int(flags & HAS_BOS > 0) + int(flags & HAS_EOS > 0)
+                out[q + 1, 0] += stop - start
+                out[q + 1, 2] += marks + 3
+                out[q + 1, 3] += stop - start + marks + 2 - int(start > 0)
+                if flags & ENDS and not flags & HAS_EOS and not inputs:
+                    out[q + 1, 3] += 1
+                out[q + 1, 4] += int(start == 0)
+                seam = False
                 continue
             if overlap_labels:
                 flags = flags & ~np.uint8(OLD_BOS | OLD_EOS)

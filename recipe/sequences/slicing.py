@@ -22,6 +22,8 @@ HAS_BOS, HAS_EOS, ENDS, ALONE = 1, 2, 4, 8
 """Flags of a piece: BOS has a position; EOS has a position; its last token's label is EOS; own row."""
 AHEAD, OLD_BOS, OLD_EOS = 16, 32, 64
 """Flags of joined pieces: only read ahead, no position; BOS, EOS lies in the overlap."""
+INFILLED = 128
+"""Flag of a piece that is filled in the middle; see :mod:`recipe.sequences.transform`."""
 
 
 class Cutting(NamedTuple):
@@ -39,14 +41,15 @@ class Pieces(NamedTuple):
     """What windows cut, in reading order then start; one entry a piece.
 
     ``document`` is the index in the list of documents given; ``start``, ``stop`` and ``fresh`` are
-    document tokens, half-open; ``flags`` is a union of the flags above.
+    document tokens, half-open; ``flags`` is a union of the flags above;
+    int64 where pieces are filled in the middle, with their cut points.
     """
 
     document: NDArray[np.int64]
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     fresh: NDArray[np.int64]
-    flags: NDArray[np.uint8]
+    flags: NDArray[np.uint8] | NDArray[np.int64]
 
     def take(self, order: NDArray[np.int64]) -> Pieces:
         """The same pieces in another order, or some of them."""

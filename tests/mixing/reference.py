@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from recipe.config import Recipe, Rule
+from recipe.maths.draws import draw
 from recipe.maths.order import key, permute
-from tests.sequences.reference import Doc, Row, counts, left_over, open_block, takes, written
+from tests.sequences.reference import Doc, Draw, Row, counts, left_over, open_block, takes, written
 
 KINDS = ("body", "overlap", "special", "padding", "labels", "documents")
 
@@ -178,11 +179,15 @@ class Reader:
         docs = [self.source.docs[number] for number in numbers]
         kept = [Doc([], d.bos, d.eos) if n in self.gone else d for n, d in zip(numbers, docs, strict=True)]
         self.drop("withdrawn", sum(len(d.tokens) - len(k.tokens) for d, k in zip(docs, kept, strict=True)))
-        opened = open_block(kept, rule)
+        opened = open_block(kept, rule, draw=self.draw(self.epoch, numbers))
         for reason, tokens in opened.dropped.items():
             self.drop(reason, tokens)
         self.main = Place(self.epoch, self.block, docs, numbers, [], rule, self.number)
         self.main.rows = self.shuffled(self.main, opened.rows)
+
+    def draw(self, epoch: int, numbers: list[int]) -> Draw:
+        k = key(self.recipe.seed, epoch, "transform", self.recipe.order_name(self.name))
+        return lambda document, start: draw(k, (numbers[document], start), 4)
 
     def settle(self, place: Place, rule: Rule) -> None:
         """Cut a place that cannot go on as it is."""
@@ -192,7 +197,8 @@ class Reader:
         runs = left_over(place.docs, place.rows)
         self.drop("withdrawn", sum(b - a for i, a, b in runs if i in late))
         place.depth += 1
-        opened = open_block(place.docs, rule, [run for run in runs if run[0] not in late])
+        left = [run for run in runs if run[0] not in late]
+        opened = open_block(place.docs, rule, left, self.draw(place.epoch, place.numbers))
         place.rows = self.shuffled(place, opened.rows)
         place.rule, place.withdrawn = rule, self.number
 
@@ -422,12 +428,12 @@ def _served(pool: int, row: Row, texts: tuple[list[Doc], list[int]], rule: Rule)
     pieces, fresh, column = [], [], 0
     for segment in row.segments:
         body = [cell for cell in segment if 0 <= cell.place < len(docs[cell.document].tokens)]
-        if body:
-            start, stop = body[0].place, body[-1].place + 1
-            new = [cell.place for cell in body if cell.new]
+        for part in dict.fromkeys(cell.part for cell in body):
+            mine = [cell for cell in body if cell.part == part]
+            start, stop = mine[0].place, mine[-1].place + 1
+            new = [cell.place for cell in mine if cell.new]
             first = new[0] if new else stop
-            at = column + (segment[0].place == -1)
-            pieces.append((numbers[body[0].document], start, stop, first, at))
+            pieces.append((numbers[body[0].document], start, stop, first, column + segment.index(mine[0])))
             fresh += [(numbers[body[0].document], place) for place in new]
         column += takes(len(segment), rule)
     return Served(pool, written(docs, row, rule), pieces, fresh)

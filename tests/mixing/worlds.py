@@ -108,9 +108,26 @@ def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ..
         if draw(st.booleans()):
             most = 9 if "steps" in later else 100
             later["quota_ramp"] = {"over": draw(st.integers(1, most)), "steps": draw(st.integers(1, 5))}
+    _transform(draw, pools, planned)
     made = world(bank.root, pools, planned, **plain)
     sources = {name: bank.sources[path] for name, path in zip(names, chosen, strict=True)}
     return Case(made, sources, {"pools": pools, "stages": planned, **plain})
+
+
+def _transform(draw: Any, pools: dict[str, dict[str, Any]], stages: list[dict[str, Any]]) -> None:
+    """Fill some pools in the middle, where every stage allows it."""
+    room = min(stage["context"] for stage in stages) - 3
+    packings = [stage["packing"] for stage in stages]
+    if room < 2 or any(p["method"] == "concat" or p["cross_labels"] for p in packings):
+        return
+    for pool in pools.values():
+        if draw(st.booleans()):
+            portion = st.sampled_from(["0%", "50%", "100%"])
+            fim = {"rate": draw(portion), "spm": draw(portion), "prefix": 4, "middle": 5, "suffix": 6}
+            pool["transform"] = {"fim": fim}
+            window = draw(st.integers(2, room))
+            stride = draw(st.sampled_from([window, window, max(1, window - 1)]))
+            pool["slicing"] = {"window": window, "stride": stride, "min_tail": draw(st.integers(0, window))}
 
 
 def draw_pool(draw: Any, policies: tuple[str, ...]) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """The rules of slicing, joining, packing and labels in plain words: slow, and independent of the product.
 
 A row is a list of segments, a segment a list of cells ``(document, place, new)``: place -1 is BOS, n is
-EOS, else a token of the document; ``new`` says whether it is served for the first time.
+EOS, else a token of the document; ``new`` says whether it is served for the first time. Below -1 are the
+markers of a piece that is filled in the middle, ``part`` the part of it that a cell is in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
 from recipe.config import Rule
@@ -16,6 +19,14 @@ class Cell(NamedTuple):
     document: int
     place: int
     new: bool
+    part: int = 0
+
+
+PREFIX, MIDDLE, SUFFIX = -2, -3, -4
+MARKER_IDS = {PREFIX: 4, MIDDLE: 5, SUFFIX: 6}
+
+Draw = Callable[[int, int], list[int]]
+"""Four draws of a document (its index) and a start."""
 
 
 @dataclass
@@ -30,6 +41,8 @@ class Doc:
         return self
 
     def id(self, place: int) -> int:
+        if place < -1:
+            return MARKER_IDS[place]
         if place == -1:
             assert self.bos is not None
             return self.bos
@@ -48,16 +61,29 @@ class Piece:
     bos: bool = False
     eos: bool = False
     alone: bool = False
+    cuts: tuple[int, int, bool] | None = None
 
     @property
     def size(self) -> int:
-        return self.stop - self.start + self.bos + self.eos
+        return self.stop - self.start + self.bos + self.eos + 3 * (self.cuts is not None)
 
     @property
     def cells(self) -> list[Cell]:
         body = [Cell(self.document, j, j >= self.fresh) for j in range(self.start, self.stop)]
+        if self.cuts is not None:
+            body = self.filled(*self.cuts)
         before = [Cell(self.document, -1, True)] if self.bos else []
         return before + body + ([Cell(self.document, self.stop, True)] if self.eos else [])
+
+    def filled(self, a: int, b: int, suffix_first: bool) -> list[Cell]:
+        def part(number: int, start: int, stop: int) -> list[Cell]:
+            return [Cell(self.document, j, True, number) for j in range(start, stop)]
+
+        pre, mid, suf = ([Cell(self.document, marker, True)] for marker in MARKER_IDS)
+        prefix, middle, suffix = part(1, self.start, a), part(2, a, b), part(3, b, self.stop)
+        if suffix_first:
+            return pre + suf + suffix + mid + prefix + middle
+        return pre + prefix + suf + suffix + mid + middle
 
 
 @dataclass
@@ -96,7 +122,7 @@ def slice_document(
     if a == b:
         return []
     overlap = rule.window - rule.stride
-    first = rule.window - (1 if doc.bos is not None and rule.window == rule.context else 0)
+    first = rule.window - (1 if doc.bos is not None and rule.window == rule.context - markers(rule) else 0)
     pieces = []
     if run is None and n > first and rule.oversize != "split":
         b = first if rule.oversize == "truncate" else 0
@@ -111,8 +137,23 @@ def slice_document(
         end_of(pieces, n, first, rule, out)
     for piece in pieces:
         piece.bos = piece.fresh == 0 and doc.bos is not None
-        piece.eos = piece.stop == n and doc.eos is not None and piece.size < rule.context
+        piece.eos = piece.stop == n and doc.eos is not None and piece.size < rule.context - markers(rule)
     return pieces
+
+
+def markers(rule: Rule) -> int:
+    return 0 if rule.fim is None else 3
+
+
+def fill(pieces: list[Piece], rule: Rule, draw: Draw) -> None:
+    """Cut the pieces in three that the draws choose."""
+    assert rule.fim is not None
+    for piece in pieces:
+        if piece.fresh == piece.start:
+            chosen, order, *cuts = draw(piece.document, piece.start)
+            if Fraction(chosen, 2**64) < rule.fim.rate:
+                a, b = sorted(piece.start + cut % (piece.stop - piece.start + 1) for cut in cuts)
+                piece.cuts = (a, b, Fraction(order, 2**64) < rule.fim.spm)
 
 
 def end_of(pieces: list[Piece], n: int, first: int, rule: Rule, out: Opened) -> None:
@@ -190,7 +231,9 @@ def join(docs: list[Doc], runs: list[tuple[int, int, int]], rule: Rule, keep: bo
         out.rows.append(Row(list(segments.values()), flat[high][1] if high < len(flat) else None))
 
 
-def open_block(docs: list[Doc], rule: Rule, runs: list[tuple[int, int, int]] | None = None) -> Opened:
+def open_block(
+    docs: list[Doc], rule: Rule, runs: list[tuple[int, int, int]] | None = None, draw: Draw | None = None
+) -> Opened:
     """The rows of a block, in the order in which they were opened."""
     out = Opened([])
     if rule.method == "concat":
@@ -204,6 +247,8 @@ def open_block(docs: list[Doc], rule: Rule, runs: list[tuple[int, int, int]] | N
     else:
         for i, a, b in runs:
             pieces += slice_document(i, docs[i], rule, out, (a, b))
+    if rule.fim is not None and draw is not None:
+        fill(pieces, rule, draw)
     out.rows = [Row([piece.cells for piece in row]) for row in pack(pieces, rule)]
     return out
 
@@ -242,7 +287,10 @@ def written(docs: list[Doc], row: Row, rule: Rule) -> dict[str, list[int]]:
             out["input_ids"].append(doc.id(cell.place))
             out["position_ids"].append(column if rule.positions == "continue" else index)
             out["segment_ids"].append(0 if rule.attention == "sequence" else number)
-            shifted.append(_label(docs, cell, following, rule))
+            if any(other.place < -1 for other in segment):
+                shifted.append(_filled_label(docs, segment, index))
+            else:
+                shifted.append(_label(docs, cell, following, rule))
             before = column - 1
             seen = index > 0 or (number > 0 and _ends(docs, row.segments[number - 1][-1]))
             known = before >= 0 and seen and shifted[before] != NO_LABEL
@@ -262,6 +310,18 @@ def written(docs: list[Doc], row: Row, rule: Rule) -> dict[str, list[int]]:
         out[key] += [pad] * (rule.context - size)
     out["attention_mask"] += [0] * (rule.context - size)
     return out
+
+
+def _filled_label(docs: list[Doc], segment: list[Cell], index: int) -> int:
+    """The next id; none where it is the piece's own first token, or where nothing is left but a cut."""
+    doc = docs[segment[0].document]
+    body = sorted(cell.place for cell in segment if 0 <= cell.place < len(doc.tokens))
+    if index + 1 < len(segment):
+        after = segment[index + 1].place
+        return NO_LABEL if after == body[0] > 0 else doc.id(after)
+    if segment[index].place == len(doc.tokens) or body[-1] + 1 < len(doc.tokens) or doc.eos is None:
+        return NO_LABEL
+    return doc.eos
 
 
 def _ends(docs: list[Doc], cell: Cell) -> bool:

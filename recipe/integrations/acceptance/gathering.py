@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from recipe.audit.infilling import draw_key
 from recipe.audit.rows import ARRAYS, Piece, Row, Text
 from recipe.audit.verify import Readings, Seen
 from recipe.mixing.row_pieces import Hit
@@ -16,7 +17,8 @@ from recipe.mixing.tracing import Search, Stretch, merged
 from recipe.mixing.walker import Walker
 from recipe.run.stream import RunStream
 from recipe.run.tracing.courses import Course
-from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS
+from recipe.sequences.slicing import AHEAD, HAS_BOS
+from recipe.sequences.transform import positions_of
 
 STEPS = 12
 """Steps of a course whose rows are read."""
@@ -60,10 +62,16 @@ class Span:
         stretch = curriculum.stretch(step)
         batch = self.stream.rows(step, [row])
         arrays = {name: batch[name][0] for name in ARRAYS}
-        held = Row(f"step {step}, row {row}", planned.pool, arrays, planned.pieces)
+        recipe = self.stream.recipe
+        rule = recipe.rule(curriculum.stages[stretch.stage].name, planned.pool)
+        order_key = (
+            None
+            if rule.fim is None
+            else draw_key(recipe.seed, planned.epoch, recipe.order_name(planned.pool))
+        )
+        held = Row(f"step {step}, row {row}", planned.pool, arrays, planned.pieces, order_key)
         numbers = {int(piece.document) for piece in planned.pieces}
         texts: dict[int | str, Text] = {number: self.text(planned.pool, number) for number in numbers}
-        rule = self.stream.recipe.rule(curriculum.stages[stretch.stage].name, planned.pool)
         return Seen(held, rule, texts)
 
 
@@ -87,7 +95,7 @@ def planned_rows(stream: RunStream, step: int) -> list[Planned]:
     for row in range(walked.stretch.batch if walked.num_steps else 0):
         block = walked.blocks[int(walked.block_of[row])]
         first, end = block.rows.ends[int(walked.indices[row]) :][:2].tolist()
-        pieces, column = [], 0
+        pieces, column, widths = [], 0, positions_of(block.rows.pieces)
         for k in range(first, end):
             document, start, stop, fresh, flags = (int(of[k]) for of in block.rows.pieces)
             if flags & AHEAD:
@@ -95,7 +103,7 @@ def planned_rows(stream: RunStream, step: int) -> list[Planned]:
             column += bool(flags & HAS_BOS)
             if stop > start:
                 pieces.append(Piece(int(block.documents[document]), start, stop, fresh, column))
-            column += stop - start + bool(flags & HAS_EOS)
+            column += int(widths[k]) - bool(flags & HAS_BOS)
             column += -column % block.multiple
         pool = stream.pools[int(walked.pools[row])]
         rows.append(Planned(pool, block.place.epoch, tuple(pieces)))

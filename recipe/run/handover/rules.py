@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from recipe.config import Recipe
+from recipe.config.transform import FimConfig
 from recipe.mixing.curriculum import Curriculum
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
@@ -20,6 +21,8 @@ WORDS = {
     "window": "document tokens that are cut at once",
     "stride": "tokens between two window starts; window - stride tokens are read again as overlap",
     "tail": "what becomes of a document's end: keep, backfill (with overlap), drop, pad (a row of its own)",
+    "fim": "fill in the middle, of a pool that has it: which part of its pieces without overlap, and the "
+    "ids of the three markers, which are special. Choice and cut points are keyed draws",
     "overlap_labels": "whether tokens that are read again are predicted again",
     "method": "how pieces fill rows: best_fit, concat (documents joined, then cut), none (one a row)",
     "attention": "piece: a piece sees itself alone, also where several share a row; sequence: the whole row",
@@ -65,10 +68,14 @@ def _rule(recipe: Recipe, stage: str, pool: Pool) -> Plain:
     marks = {"bos": card.bos, "eos": card.eos, "bos_stored": card.bos_stored, "eos_stored": card.eos_stored}
     rule = asdict(recipe.rule(stage, pool.name))
     del rule["context"]
+    if rule["fim"] is None:
+        del rule["fim"]
     if rule["document_multiple"] == 1:
         del rule["document_multiple"]
     return {**{key: _plain(value) for key, value in rule.items()}, **marks}
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, FimConfig):
+        return value.model_dump(mode="json")
     return str(value) if isinstance(value, Fraction) else value
