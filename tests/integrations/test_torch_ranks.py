@@ -9,8 +9,9 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
 from recipe.errors import RecipeError
-from recipe.integrations.torch import Ranks, ranks_from
+from recipe.integrations.torch import Ranks, StreamDataset, ranks_from
 from recipe.integrations.torch.ranks import check_ranks
+from tests.integrations.conftest import started
 from tests.integrations.ranks import on_ranks
 
 
@@ -89,6 +90,18 @@ def _of_megatron(rank: int) -> Ranks:
 
 def test_megatron_says_it_itself():
     assert on_ranks(_of_megatron, 4) == [Ranks(0, 2), Ranks(0, 2), Ranks(1, 2), Ranks(1, 2)]
+
+
+def _of_the_recipe(rank: int, state: bytes) -> str:
+    StreamDataset(state, dp_rank=rank // 2, dp_size=2)
+    with pytest.raises(RecipeError) as caught:
+        StreamDataset(state, dp_rank=rank, dp_size=4)
+    return str(caught.value)
+
+
+def test_the_global_rank_is_refused_where_the_recipe_says_that_ranks_share_rows(tmp_path):
+    state = started(tmp_path, parallel={"tp": 2})
+    assert all("not the global one" in said for said in on_ranks(_of_the_recipe, 4, state))
 
 
 def _world(rank: int) -> int:

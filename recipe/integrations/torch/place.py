@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch.utils.data import get_worker_info
 
 from recipe.errors import RecipeError
 from recipe.integrations.torch.micro import MicroBatch, micro_batches
+from recipe.integrations.torch.ranks import Ranks, check_ranks
 from recipe.integrations.torch.transfer import Parcel
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.dealing import check_dealing
@@ -60,7 +62,8 @@ class TrainerPlace:
             pools_root: where the pools are on this machine.
 
         Raises:
-            RecipeError: a batch of the run, in whatever stage, cannot be dealt to so many ranks.
+            RecipeError: a batch of the run, in whatever stage, cannot be dealt to so many ranks; or the
+                recipe says ``parallel``, and the world has another number of data-parallel ranks.
             ValueError: there is no such rank.
         """
         if not 0 <= dp_rank < dp_size:
@@ -177,9 +180,13 @@ class TrainerPlace:
         return self._opened[1]
 
     def _checked(self, state: bytes) -> State:
-        """The state, if every batch of its run can be dealt to these ranks."""
+        """The state, if every batch of its run can be dealt to these ranks, and they can be of this world."""
         place = State.from_bytes(state)
-        _, dp_size, micro_batch = self._deal
+        dp_rank, dp_size, micro_batch = self._deal
+        parallel = place.recipe.parallel
+        if parallel.num_ranks > 1 and dist.is_available() and dist.is_initialized():
+            sizes = {"tp": parallel.tp, "pp": parallel.pp, "cp": parallel.cp}
+            check_ranks(Ranks(dp_rank, dp_size), world_size=dist.get_world_size(), **sizes)
         batches = {stretch.batch for stretch in Curriculum.from_recipe(place.recipe).stretches}
         check_dealing(tuple(sorted(batches)), dp_size, micro_batch)
         return place

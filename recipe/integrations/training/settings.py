@@ -60,8 +60,8 @@ class Settings(BaseModel):
     checkpoint_steps: int | None = Field(default=None, ge=1)
     """Steps between checkpoints; default: where a chunk closes."""
     keep: int | None = Field(default=None, ge=1)
-    """Checkpoints whose weights stay on disk, the newest ones; that others went is on record. All by
-    default."""
+    """Checkpoints whose weights stay on disk, the newest ones; that others went is on record. All by default.
+    A branch that was not trained yet needs the file of its parent's: train it first."""
     validation: dict[str, str] = Field(default_factory=dict)
     """Held-out pools by area: ``{code: pools/held/code}``; read whole, never counted in the run's tokens."""
     final: dict[str, str] = Field(default_factory=dict)
