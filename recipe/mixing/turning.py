@@ -162,8 +162,12 @@ def _of_stage(old: Recipe, new: Recipe, name: str, finished: bool) -> Iterator[P
         was, becomes = old.rule(name, pool), new.rule(name, pool)
         keys = [key for key in was.__slots__ if getattr(was, key) != getattr(becomes, key)]
         for key in keys:
-            given, expected = f"{key} {getattr(becomes, key)}", f"{key} {getattr(was, key)}, as so far"
-            yield Problem(f"{where}: pool {pool}", given, expected, _END_STAGE.format(name=name))
+            if "fim" in keys and key != "fim":
+                continue  # the window goes with it
+            given = f"{key} {_shown(getattr(becomes, key))}"
+            expected = f"{key} {_shown(getattr(was, key))}, as so far"
+            fix = _OTHER_TRANSFORM if key == "fim" else _END_STAGE.format(name=name)
+            yield Problem(f"{where}: pool {pool}", given, expected, fix)
         if keys:
             return
     if old.stages[name].chunk != new.stages[name].chunk:
@@ -173,6 +177,9 @@ def _of_stage(old: Recipe, new: Recipe, name: str, finished: bool) -> Iterator[P
         yield Problem(f"{where}.{new.stages[name].shares_form}", "other shares", "those it had", BRANCH)
 
 
+_OTHER_TRANSFORM = (
+    "leave it; give what is ahead to another pool of the same files, with a transform of its own"
+)
 _END_STAGE = "end the stage here (its tokens as consumed) and add a stage after it; or branch the run"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,33 @@ def test_a_label_is_the_next_id_of_the_transformed_order_but_for_a_piece_s_own_f
                 start, column = begun.get(int(segments[at]), (0, -1))
                 told = inside and not (start > 0 and at + 1 == column)
                 assert labels[at] == (ids[at + 1] if told else -100)
+
+
+@pytest.mark.parametrize("spm", ["0%", "50%"])
+def test_invariant_3_a_token_is_a_label_once_unless_a_transformed_piece_ends_before_it(
+    tmp_path: Path, spm: str
+):
+    made = stream(tmp_path, "50%", spm, max_epochs=1, on_exhausted="stop")
+    labels: Counter[int] = Counter()
+    right: Counter[int] = Counter()
+    first = np.cumsum([0, *LENGTHS]) + FIRST
+    firsts = set(first.tolist())
+    for step, batch in made.batches(read_ahead=0):
+        labels.update(label for label in batch["labels"].reshape(-1).tolist() if label >= FIRST)
+        for row in range(4):
+            segments, ids = batch["segment_ids"][row], batch["input_ids"][row]
+            pieces: dict[int, list[Any]] = {}
+            for piece in made.provenance(step, row):
+                pieces.setdefault(int(segments[piece.column]), []).append(piece)
+            for segment, parts in pieces.items():
+                filled = bool(np.isin(ids[segments == segment], list(MARKERS.values())).any())
+                start, stop = min(p.start for p in parts), max(p.stop for p in parts)
+                number = int(parts[0].document)
+                last = LENGTHS[number] if not filled else stop
+                right.update(first[number] + j for j in range(start + 1, min(stop + 1, last)))
+    assert sum(right.values()) > 300
+    assert Counter({t: n for t, n in labels.items() if t not in firsts}) == right
+    assert set(right.values()) == {1}
 
 
 def test_pieces_with_overlap_are_left_alone(tmp_path: Path):

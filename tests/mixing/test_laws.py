@@ -165,7 +165,7 @@ def test_invariant_3_a_token_is_a_label_once_iff_the_one_before_it_was_served_fr
 
 
 def without(case: Case, bank: Bank, *, labels: str, **rules: bool) -> Case:
-    """The same case under other label rules."""
+    """The same case under other label rules; no piece is filled in the middle."""
     stages = [
         stage
         | {"slicing": stage["slicing"] | {"overlap_labels": rules["overlap_labels"]}}
@@ -173,7 +173,7 @@ def without(case: Case, bank: Bank, *, labels: str, **rules: bool) -> Case:
         for stage in case.plain["stages"]
     ]
     keys = {"seed": case.plain["seed"], "count": case.plain["count"], "labels": labels}
-    pools = {name: pool | {"slicing": None} for name, pool in case.plain["pools"].items()}
+    pools = {name: pool | {"slicing": None, "transform": None} for name, pool in case.plain["pools"].items()}
     plain = {"pools": pools, "stages": stages, **keys}
     return Case(world(bank.root, pools, stages, **keys), case.sources, plain)
 
