@@ -30,9 +30,9 @@ def train_job(job: Job, args: argparse.Namespace) -> dict[str, Any]:
             expected="the reference trainer's packages",
             fix="pip install 'token-recipe[train]', or write files: sink=parquet",
         )
-    from recipe.integrations.training.settings import settings_of  # without torch
+    from recipe.integrations.training.loop import check_trainer  # torch takes seconds to import
 
-    settings_of(job.recipe.trainer)
+    check_trainer(job.recipe)
     with resume_or_start(
         job.recipe,
         job.folder,

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import Trainer, TrainerCallback
 
 from recipe.errors import Problem, RecipeError
-from recipe.integrations.torch.masks import attention_bias, varlen
+from recipe.integrations.torch.masks import attention_bias, check_attention, varlen
 from recipe.integrations.torch.place import TrainerPlace
 from recipe.integrations.torch.workers import worker_and_workers
 from recipe.run.opening import open_run
 from recipe.run.run import Run
 
 Attention = Literal["mask", "flash", "none"]
+ATTENTIONS: tuple[str, ...] = get_args(Attention)
 Inputs = dict[str, Any]
 
 
@@ -33,6 +34,7 @@ def model_inputs(batch: Mapping[str, torch.Tensor], *, labels: str, attention: A
     Returns:
         ``input_ids, labels, position_ids`` int64, and what the attention needs.
     """
+    check_attention(attention, ATTENTIONS)
     inputs: Inputs = {"input_ids": batch["input_ids"], "labels": batch["labels"]}
     inputs["position_ids"] = batch["position_ids"].long()
     if attention == "flash":
@@ -74,7 +76,8 @@ class StreamTrainer(Trainer):
             RecipeError: steps or batch sizes that are not the recipe's.
         """
         settings = options["args"] if "args" in options else args[1]
-        _check(settings, run)
+        _check(settings, run, run.step)
+        check_attention(attention, ATTENTIONS)
         settings.max_steps = run.num_steps
         settings.ignore_data_skip = True
         settings.remove_unused_columns = False
@@ -94,6 +97,7 @@ class StreamTrainer(Trainer):
     def stand(self) -> Run:
         """The run, opened where the weights are: the Trainer knows only once it begins."""
         self.run = _opened_at(self.run, self.state.global_step)
+        _check(self.args, self.run, self.state.global_step)
         return self.run
 
 
@@ -172,11 +176,11 @@ def _metrics(state: Any) -> dict[str, dict[str, float]]:
 
 def _opened_at(run: Run, step: int) -> Run:
     """The run where the weights are: a record that is ahead of them is opened at their step."""
-    return open_run(run.path, step=step) if step < run.step else run
+    return open_run(run.path, state=run.state(step)) if step < run.step else run
 
 
-def _check(settings: Any, run: Run) -> None:
-    """Refuse settings under which a step would not be the recipe's.
+def _check(settings: Any, run: Run, step: int) -> None:
+    """Refuse settings under which a step, from this one on, would not be the recipe's.
 
     Raises:
         RecipeError: all of them.
@@ -187,7 +191,7 @@ def _check(settings: Any, run: Run) -> None:
         problems.append(Problem("max_steps", settings.max_steps, f"{run.num_steps}, the run's", fix))
     each = settings.per_device_train_batch_size * settings.world_size
     given = f"{each} over all ranks x {settings.gradient_accumulation_steps}"
-    for batch in sorted({s.batch for s in run.stream().curriculum.stretches if s.stop_step > run.step}):
+    for batch in sorted({s.batch for s in run.stream().curriculum.stretches if s.stop_step > step}):
         if each * settings.gradient_accumulation_steps != batch:
             able = (
                 f"gradient_accumulation_steps={batch // each}"

@@ -54,7 +54,7 @@ class RunDataModule(LightningDataModule):
         assert trainer is not None
         step = trainer.global_step if self._resumed is None else self._resumed
         if step < self.run.step:
-            self.run = open_run(self.run.path, step=step)
+            self.run = open_run(self.run.path, state=self.run.state(step))
         place = TrainerPlace(
             self.run.state(self.run.step),
             dp_rank=trainer.global_rank,

@@ -195,3 +195,28 @@ def test_shifted_labels_are_not_shifted_once_more(state):
 def test_settings_that_are_not_the_recipes_are_refused_before_training(path, tmp_path, changes, told):
     with recipe.open_run(path) as run, pytest.raises(RecipeError, match=told):
         StreamTrainer(model=model(), args=arguments(tmp_path / "out", **changes), run=run)
+
+
+def test_a_misspelt_attention_is_refused(path, tmp_path, state):
+    with recipe.open_run(path) as run, pytest.raises(RecipeError, match="mask, flash, none"):
+        StreamTrainer(model=model(), args=arguments(tmp_path / "out"), run=run, attention="flash_attn")
+    with pytest.raises(RecipeError, match="mask, flash, none"):
+        model_inputs(StreamDataset(state)[0], labels="shifted", attention="Mask")
+
+
+def test_steps_of_another_batch_are_refused_also_where_only_the_weights_are_there(tmp_path):
+    """Six steps of four rows, then six of two; the record is at step 6, the weights at step 4."""
+    stages = {
+        name: stage | {"batch": {"sequences": n}}
+        for (name, stage), n in zip(PLAIN["stages"].items(), (4, 2), strict=True)
+    }
+    started(tmp_path, stages=stages)
+    torch.set_num_threads(1)
+    with recipe.open_run(tmp_path / "run") as run:
+        run.checkpoint(16)
+        trainer = StreamTrainer(
+            model=model(), args=arguments(tmp_path / "out", gradient_accumulation_steps=1), run=run
+        )
+        trainer.state.global_step = 4
+        with pytest.raises(RecipeError, match="4 sequences, the recipe's batch"):
+            trainer.stand()

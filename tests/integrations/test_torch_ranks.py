@@ -92,6 +92,23 @@ def test_megatron_says_it_itself():
     assert on_ranks(_of_megatron, 4) == [Ranks(0, 2), Ranks(0, 2), Ranks(1, 2), Ranks(1, 2)]
 
 
+def _of_a_folded_mesh(rank: int) -> list[str]:
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("fsdp",))
+    assert ranks_from(mesh) == Ranks(rank, 2)
+    said = []
+    both = init_device_mesh("cpu", (1, 2), mesh_dim_names=("fsdp", "dp_shard"))
+    for given, sizes in ((mesh, {"cp": 2}), (both, {})):
+        with pytest.raises(RecipeError) as caught:
+            ranks_from(given, **sizes)
+        said.append(str(caught.value))
+    return said
+
+
+def test_a_dimension_that_hides_ranks_which_share_rows_is_asked_about():
+    for folded, overlapping in on_ranks(_of_a_folded_mesh, 2):
+        assert "a dimension of its own for cp" in folded and "overlap" in overlapping
+
+
 def _of_the_recipe(rank: int, state: bytes) -> str:
     StreamDataset(state, dp_rank=rank // 2, dp_size=2)
     with pytest.raises(RecipeError) as caught:

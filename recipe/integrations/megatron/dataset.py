@@ -10,13 +10,14 @@ import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
 from recipe.errors import RecipeError
+from recipe.integrations.torch.masks import check_attention
 from recipe.run.opening import open_run
 from recipe.run.state import State, stream_from
 from recipe.run.stream import RunStream
@@ -82,12 +83,15 @@ class MegatronStream(Dataset[Item]):
         if place.recipe.labels != "shifted":
             fix = "set labels: shifted: Megatron takes labels as they are"
             raise _refused("labels", place.recipe.labels, "shifted", fix)
+        check_attention(attention, get_args(Attention))
         self.sequence_length = sequence_length
+        self._run: Path | None = None
         self._attention = attention
         self._state = state
         self._deal = (dp_size, micro_batch)
         self._pools_root = pools_root
         self._opened: tuple[int, RunStream] | None = None
+        self._whole: tuple[int, RunStream] | None = None
 
     @classmethod
     def of_run(cls, path: str | Path, sequence_length: int, **options: Any) -> MegatronStream:
@@ -97,7 +101,9 @@ class MegatronStream(Dataset[Item]):
             RecipeError: no run, or as :class:`MegatronStream`.
         """
         with open_run(path) as run:
-            return cls(run.state(), sequence_length, **options)
+            data = cls(run.state(), sequence_length, **options)
+        data._run = Path(path)
+        return data
 
     def __len__(self) -> int:
         """Sequences of the whole run: ``--train-samples``, over all its jobs."""
@@ -126,8 +132,14 @@ class MegatronStream(Dataset[Item]):
         for step, some in groupby(samples, stream.curriculum.step_of_sequence):
             first = stream.curriculum.sequences_at(step)
             self._check(stream, step)
-            order = stream.order(step, *self._deal)
-            batch = stream.rows(step, [int(order[sample - first]) for sample in some])
+            at = stream if step >= stream.floor else self._earlier()
+            try:
+                order = at.order(step, *self._deal)
+                batch = at.rows(step, [int(order[sample - first]) for sample in some])
+            except ValueError as error:
+                if at.end_step is None:
+                    raise
+                raise IndexError(f"the run ended before its planned samples: {error}") from error
             items += [self._item(batch, row) for row in range(len(batch["pool"]))]
         return items
 
@@ -179,9 +191,16 @@ class MegatronStream(Dataset[Item]):
             self._opened = (os.getpid(), stream_from(self._state, pools_root=self._pools_root))
         return self._opened[1]
 
+    def _earlier(self) -> RunStream:
+        """The stream with the turns before the state's: those that the run's folder has."""
+        stream = self.stream()
+        if self._run is not None and (self._whole is None or self._whole[0] != os.getpid()):
+            self._whole = (os.getpid(), open_run(self._run).stream())
+        return stream if self._whole is None else self._whole[1]
+
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the open stream."""
-        return self.__dict__ | {"_opened": None}
+        """Everything but the open streams."""
+        return self.__dict__ | {"_opened": None, "_whole": None}
 
 
 def _refused(where: str, given: object, expected: str, fix: str) -> RecipeError:

@@ -6,11 +6,13 @@ that no row of a softmax is empty; nobody looks at what comes of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
+
+from recipe.errors import RecipeError
 
 
 def attention_bias(segment_ids: torch.Tensor) -> torch.Tensor:
@@ -55,6 +57,22 @@ def block_mask(
         BLOCK_SIZE=block_size,
         _compile=compiled,
     )
+
+
+def check_attention(given: str, known: Collection[str]) -> None:
+    """Refuse a way to keep documents apart that is none: else they would see each other, unnoticed.
+
+    Raises:
+        RecipeError: with the ways there are.
+    """
+    if given not in known:
+        raise RecipeError.single(
+            "attention",
+            "attention",
+            given=given,
+            expected=f"one of {', '.join(known)}",
+            fix="name the one that the model's attention takes",
+        )
 
 
 class Varlen(NamedTuple):

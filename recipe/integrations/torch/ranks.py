@@ -59,7 +59,7 @@ def ranks_from(
     if hasattr(source, "get_data_parallel_rank"):
         return _of_megatron(source)
     if hasattr(source, "mesh_dim_names"):
-        return _of_mesh(source, tuple(data))
+        return _of_mesh(source, tuple(data), {"tp": tp, "pp": pp, "cp": cp})
     return _of_world(os.environ if source is None else source, {"tp": tp, "pp": pp, "cp": cp})
 
 
@@ -91,7 +91,7 @@ def _of_megatron(parallel_state: Any) -> Ranks:
     return Ranks(rank, int(parallel_state.get_data_parallel_world_size(with_context_parallel=False)))
 
 
-def _of_mesh(mesh: Any, data: tuple[str, ...]) -> Ranks:
+def _of_mesh(mesh: Any, data: tuple[str, ...], sizes: Mapping[str, int]) -> Ranks:
     names, shape, here = mesh.mesh_dim_names, tuple(mesh.mesh.shape), mesh.get_coordinate()
     if not names:
         raise _refused(
@@ -108,11 +108,22 @@ def _of_mesh(mesh: Any, data: tuple[str, ...]) -> Ranks:
         raise _refused(
             "a process outside the mesh", "one of its ranks", "build the dataset inside the mesh only"
         )
+    if data == DATA_DIMENSIONS and (folded := _folded(names, sizes)):
+        fix = "say which dimensions get other rows: ranks_from(mesh, data=('dp_replicate', 'dp_shard'))"
+        raise _refused(f"mesh dimensions {names}", folded, fix)
     rank = size = 0
     for name, length, index in zip(names, shape, here, strict=True):
         if name in data:
             rank, size = rank * length + index, (size or 1) * length
     return Ranks(rank, size or 1)
+
+
+def _folded(names: Sequence[str], sizes: Mapping[str, int]) -> str:
+    """What a mesh should be where ranks that share rows lie inside a dimension of data, or nothing."""
+    if "fsdp" in names and {"dp_shard", "dp", "cp"} & {*names}:
+        return "dimensions that do not overlap: fsdp holds dp_shard, and cp where there is one"
+    hidden = [name for name, size in sizes.items() if size > 1 and name not in names]
+    return f"a dimension of its own for {', '.join(hidden)}: its ranks share rows" if hidden else ""
 
 
 def _of_world(environment: Mapping[str, str], sizes: Mapping[str, int]) -> Ranks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,8 +37,14 @@ class FineTuning:
 
     def __post_init__(self) -> None:
         """Refuse what measures nothing."""
-        if self.steps < 1 or self.test_sequences < 1 or not self.learning_rate > 0 or not self.name.strip():
-            raise ValueError(f"{self}: at least one step and one sequence, a rate above 0, and a name")
+        rate_is_one = self.learning_rate > 0 and math.isfinite(self.learning_rate)
+        name_is_one = bool(self.name.strip()) and "/" not in self.name
+        if min(self.steps, self.test_sequences) < 1 or not (rate_is_one and name_is_one):
+            told = f"steps {self.steps}, test sequences {self.test_sequences}, rate {self.learning_rate}"
+            raise ValueError(
+                f"{told}, name {self.name!r}: at least one step and one sequence, a finite rate above 0, "
+                "a name without a slash"
+            )
 
 
 def fine_tune(

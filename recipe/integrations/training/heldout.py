@@ -45,11 +45,25 @@ def read_held_out(
         own = _recipe(recipe, path, f"{where}.{area}", most)
         pools = open_pools(own)
         try:
-            if problems := _problems(pools["held"], holdings, f"{where}.{area}"):
+            held, place = pools["held"], f"{where}.{area}"
+            problems = _problems(held, holdings, place)
+            if recipe.model is not None and recipe.model.vocab_size is not None:
+                problems += held.check_ids(recipe.model.vocab_size)
+            if not problems and held.stock < 2:
+                fix = "prepare it from text that is there, or leave it out"
+                problems.append(Problem(place, f"{held.stock} tokens", "text with labels to measure", fix))
+            if problems:
                 raise RecipeError("held-out pools", problems)
-            held = pools["held"]
             settled = settle(own, {"held": held.stock}, {"held": held.num_units})
             found[area] = list(_batches(Stream(settled, pools), most))
+            if not any(bool((batch["labels"] >= 0).any()) for batch in found[area]):
+                raise RecipeError.single(
+                    "held-out pools",
+                    place,
+                    given="no label",
+                    expected="labels to measure",
+                    fix="use longer text",
+                )
         finally:
             close_pools(pools.values())
     return found

@@ -6,6 +6,7 @@ last checkpoint on record to the same weights, to the bit on a processor.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +22,9 @@ from recipe.integrations.training.heldout import read_held_out
 from recipe.integrations.training.model import GPT, GPTConfig, token_losses
 from recipe.integrations.training.rate import rate_at
 from recipe.integrations.training.settings import Settings, settings_of
+from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
+from recipe.run.holdings import Holding
 from recipe.run.manifests import run_manifests
 from recipe.run.run import Run
 from recipe.run.state import State
@@ -57,7 +60,11 @@ class Trainer:
         self._by_pool: PoolLosses | None = None
 
     def take(self, batch: Batch, *, rate: float) -> float:
-        """One optimizer step; the mean loss of its labels, in nats."""
+        """One optimizer step; the mean loss of its labels, in nats.
+
+        Raises:
+            RecipeError: the loss is no number: nothing was learnt from it.
+        """
         began = time.perf_counter()
         rows = {name: array.to(self.device) for name, array in batch.items()}
         total = int((batch["labels"] != IGNORED).sum())
@@ -70,12 +77,14 @@ class Trainer:
             summed += losses.detach().sum()
             found = pool_losses(losses, {**part, "labels": targets}, self._num_pools)
             self._by_pool = found if self._by_pool is None else self._by_pool.plus(found)
+        mean = float(summed) / max(total, 1)
+        if not math.isfinite(mean):
+            raise _not_finite(mean, rate)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        mean = float(summed) / max(total, 1)
         self.seconds += time.perf_counter() - began
         return mean
 
@@ -180,6 +189,39 @@ def train(
         _checkpoint(run, trainer, last, held)  # A pool ran dry and ended the run before its planned length.
 
 
+def _not_finite(loss: float, rate: float) -> RecipeError:
+    return RecipeError.single(
+        "training",
+        "loss",
+        given=f"{loss} at a learning rate of {rate:g}",
+        expected="a number",
+        fix="lower trainer.learning_rate or trainer.clip, or leave out the data with `recipe skip`; the run "
+        "stands at its last checkpoint",
+    )
+
+
+def check_trainer(recipe: Recipe) -> Settings:
+    """The settings of a recipe, if this machine can train with them: asked before a run is started.
+
+    Raises:
+        RecipeError: settings that are none, no such device, held-out pools that cannot be opened.
+    """
+    settings = settings_of(recipe.trainer)
+    if settings.device != "cpu" and not torch.cuda.is_available():
+        fix = "use trainer.device=cpu, or a machine with one"
+        raise RecipeError.single(
+            "trainer", "trainer.device", given=settings.device, expected="a device of this machine", fix=fix
+        )
+    pools = open_pools(recipe)
+    try:
+        holdings = {name: Holding.of(pool) for name, pool in pools.items()}
+        for kind in ("validation", "final"):
+            read_held_out(recipe, holdings, getattr(settings, kind), f"trainer.{kind}", 1)
+    finally:
+        close_pools(pools.values())
+    return settings
+
+
 def _config(run: Run, settings: Settings) -> GPTConfig:
     model = run.recipe.model
     size = model.vocab_size if model is not None else None
@@ -220,10 +262,12 @@ def _let_go(run: Run, keep: int | None) -> None:
     """Forget, on record, and remove the weights of older checkpoints."""
     if keep is None:
         return
-    there = [
-        each for each in run_manifests(run.path) if each.uri and not each.forgotten and not each.discarded
-    ]
+    there = [each for each in run_manifests(run.path) if each.uri and not (each.forgotten or each.discarded)]
+    needed = weights.branched_from(run.path)
+    stays = {str(each.uri) for each in there[-keep:]} | needed
     for old in there[:-keep]:
-        run.forget(old.manifest, reason=f"the trainer keeps {keep}")
-        if not any(other.uri == old.uri for other in there[-keep:]):
-            (run.path / str(old.uri)).unlink(missing_ok=True)
+        if old.uri not in needed:
+            run.forget(old.manifest, reason=f"the trainer keeps {keep}")
+    for file in weights.files(run.path):
+        if f"{weights.FOLDER}/{file.name}" not in stays:
+            file.unlink(missing_ok=True)

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from recipe.errors import Problem, RecipeError
 
@@ -22,18 +30,19 @@ def _number(value: Any) -> Any:
 
 
 Decimal = Annotated[float, BeforeValidator(_number)]
+Part = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
 
 
 class Settings(BaseModel):
     """What the reference trainer reads of ``trainer:``; anything else there is refused when it trains."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    layers: int = Field(default=4, ge=1)
+    layers: int = Field(default=4, ge=1, le=1024)
     """Transformer layers."""
-    heads: int = Field(default=4, ge=1)
+    heads: int = Field(default=4, ge=1, le=1024)
     """Attention heads; twice as many divide ``width``."""
-    width: int = Field(default=128, ge=2)
+    width: int = Field(default=128, ge=2, le=65_536)
     """Dimensions of a position's vector."""
     learning_rate: Decimal = Field(default=1e-3, gt=0)
     """At the end of the warm-up."""
@@ -46,16 +55,16 @@ class Settings(BaseModel):
     decay_share: Decimal = Field(default=1.0, gt=0, le=1)
     """The part of the run, its last, in which it falls: 0.2 is a plateau and then a decay (WSD)."""
     weight_decay: Decimal = Field(default=0.1, ge=0)
-    betas: tuple[Decimal, Decimal] = (0.9, 0.95)
+    betas: tuple[Part, Part] = (0.9, 0.95)
     clip: Decimal = Field(default=1.0, gt=0)
     """Largest norm of a step's gradient."""
     micro_batch: int | None = Field(default=None, ge=1)
     """Sequences that go through the model at once; default: all of the step."""
-    init_seed: int = Field(default=0, ge=0)
+    init_seed: int = Field(default=0, ge=0, lt=1 << 63)
     """Of the first weights; the data has the recipe's own seed."""
-    device: str = "cpu"
+    device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
     """``cpu``, ``cuda``, ``cuda:1``."""
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=1024)
     """Threads of the processor; part of what makes two runs equal to the bit. Default: torch's."""
     checkpoint_steps: int | None = Field(default=None, ge=1)
     """Steps between checkpoints; default: where a chunk closes."""
@@ -74,6 +83,13 @@ class Settings(BaseModel):
     def _lists_are_pairs(cls, given: Any) -> Any:
         if isinstance(given, Mapping) and isinstance(given.get("betas"), list):
             return {**given, "betas": tuple(given["betas"])}
+        return given
+
+    @field_validator("validation")
+    @classmethod
+    def _areas_are_no_other_sets(cls, given: dict[str, str]) -> dict[str, str]:
+        if odd := [name for name in given if name.strip().lower().startswith(("final/", "pool:", "sft/"))]:
+            raise ValueError(f"areas that do not begin with final/, pool: or sft/: not {', '.join(odd)}")
         return given
 
     @model_validator(mode="after")

@@ -90,6 +90,23 @@ def weights_at(run_folder: Path, step: int) -> Weights | None:
     return Weights(path=home / said["uri"], digest=said["digest"])
 
 
+def files(run_folder: Path) -> list[Path]:
+    """The checkpoints that are there."""
+    return sorted((run_folder / FOLDER).glob("step-*.pt"))
+
+
+def branched_from(run_folder: Path) -> set[str]:
+    """URIs of checkpoints that branches beside the run start from and have not gone on from yet."""
+    name, found = yaml.safe_load(RunFolder(run_folder).identity.read_bytes())["name"], set[str]()
+    for other in run_folder.absolute().parent.iterdir():
+        branch = RunFolder(other)
+        if branch.parent.is_file() and not files(other):
+            manifest = read_manifest(branch.parent)
+            if manifest["run"] == name and manifest["checkpoint"]["uri"]:
+                found.add(manifest["checkpoint"]["uri"])
+    return found
+
+
 def _refused(where: Path, given: str, expected: str) -> RecipeError:
     fix = "bring it back from a copy, or branch from a checkpoint whose weights are there"
     return RecipeError.single(

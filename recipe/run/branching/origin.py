@@ -12,6 +12,7 @@ from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain
 from recipe.run.checkpoint import check_nothing_lost
 from recipe.run.folder import RecipeVersion, RunFolder, read_identity, read_version
+from recipe.run.forgotten import refuse_forgotten
 from recipe.run.head import ancestor, closing_of, read_head
 from recipe.run.ledger import (
     CLOSING_KINDS,
@@ -96,7 +97,7 @@ def find_origin(path: Path, manifest: int | None = None, step: int | None = None
     check_nothing_lost(folder)
     row = _checkpoint(folder, manifest, step)
     number = int(row.data["manifest"])
-    _refuse_forgotten(folder, row)
+    refuse_forgotten(folder, row)
     file = manifest_path(folder.path, number)
     told = read_manifest(file, row.data["manifest_hash"])
     state = State.from_manifest(told, str(file))
@@ -190,28 +191,6 @@ def later_withdrawals(origin: Origin) -> int:
     """How often the run withdrew documents after its checkpoint."""
     rows = rows_of_kind(origin.folder.ledger, "withdraw", origin.row)
     return sum(row.end_step >= origin.step for row in rows)
-
-
-def _refuse_forgotten(folder: RunFolder, checkpoint: Row) -> None:
-    """Raise RecipeError if a row says that the checkpoint was deleted: nothing can start from it."""
-    for row in rows_of_kind(folder.ledger, "forgotten", checkpoint):
-        if row.data.get("manifest") == checkpoint.data["manifest"]:
-            raise _forgotten(folder, checkpoint, row.data)
-
-
-def _forgotten(folder: RunFolder, checkpoint: Row, said: Plain) -> RecipeError:
-    known = [row for row in surviving(folder.ledger, read_tail(folder.ledger)) if row.kind == "checkpoint"]
-    others = [row for row in known if row.data["manifest"] != checkpoint.data["manifest"]]
-    near = sorted(others, key=lambda row: abs(row.end_step - checkpoint.end_step))[:_SHOWN]
-    shown = ", ".join(f"{row.data['manifest']} (step {row.end_step:,})" for row in sorted(near, key=_number))
-    why = f": {said['reason']}" if said.get("reason") else ""
-    return RecipeError.single(
-        f"{folder.path}: a checkpoint that is gone",
-        "RUN@MANIFEST",
-        given=f"manifest {checkpoint.data['manifest']}, forgotten at {said['time']}{why}",
-        expected=f"a checkpoint whose weights are there; others are {shown or 'none'}",
-        fix="branch from another one; the record of this one stays, its weights were deleted",
-    )
 
 
 def _planned(folder: RunFolder, checkpoint: Row, state: State) -> tuple[str, int]:

@@ -29,6 +29,7 @@ from recipe.run.changing.naming import check_step
 from recipe.run.changing.totals import Goal, solved
 from recipe.run.comparing.throughput import rest_of_run
 from recipe.run.folder import RunFolder
+from recipe.run.forgotten import refuse_forgotten_step
 from recipe.run.opening import find_place, handle
 from recipe.run.place import Place
 from recipe.run.ways_back import with_ways_back
@@ -76,6 +77,7 @@ def amend_run(  # noqa: PLR0913 - the options of the verb
     folder.check()
     said = approval.to_plain()
     place = find_place(folder, at)
+    refuse_forgotten_step(folder, place.state.snapshot.step)
     new = changes if isinstance(changes, Recipe) else _changed(folder, place, changes, from_pool)
     if goal is not None:
         new = solved(folder, place, new, goal)

@@ -18,6 +18,7 @@ from recipe.run.changing.discarded import discarded_manifests
 from recipe.run.changing.naming import check_step
 from recipe.run.checkpoint import Turning
 from recipe.run.folder import RunFolder
+from recipe.run.forgotten import refuse_forgotten_step
 from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
 from recipe.run.opening import find_place, handle
@@ -100,6 +101,7 @@ def skip_run(  # noqa: PLR0913 - the options of the verb
     }
     start, stop = steps
     place = find_place(folder, start)
+    refuse_forgotten_step(folder, start)
     state = place.state
     _check(folder, place, stop)
     root = None if pools_root is None else Path(pools_root)

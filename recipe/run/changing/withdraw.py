@@ -24,6 +24,7 @@ from recipe.run.changing.discarded import discarded_manifests
 from recipe.run.changing.naming import check_step
 from recipe.run.checkpoint import Turning
 from recipe.run.folder import RunFolder
+from recipe.run.forgotten import refuse_forgotten_step
 from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
 from recipe.run.ledger import damaged
@@ -129,6 +130,7 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
     said = ticket.to_plain()
     check_step("at", at)
     place = find_place(folder, at, again=again)
+    refuse_forgotten_step(folder, place.state.snapshot.step)
     state = place.state
     root = None if pools_root is None else Path(pools_root)
     pools = open_pools(state.recipe, known_paths(state.recipe, state.holdings, root))

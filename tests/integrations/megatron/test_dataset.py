@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+import recipe
 from recipe.errors import RecipeError
 from recipe.integrations.megatron import MegatronStream
 from recipe.integrations.torch import StreamDataset
@@ -163,3 +164,26 @@ def test_X01_six_lines_in_place_of_a_blend_give_every_rank_its_rows(state, tmp_p
     for step in range(16):
         rows = stream.batch(step)["input_ids"].tolist()
         assert [*ranks[0][step], *ranks[1][step]] == rows
+
+
+def test_a_misspelt_attention_is_refused(state):
+    with pytest.raises(RecipeError, match="none, mask, cu_seqlens"):
+        MegatronStream(state, 32, attention="Mask")
+
+
+def test_samples_before_an_amendment_come_from_the_runs_folder(state, tmp_path):
+    before = [MegatronStream(state, 32)[sample]["tokens"].tolist() for sample in (0, 39, 40)]
+    with recipe.open_run(tmp_path / "run") as run:
+        run.checkpoint(10)
+        run.amend(["stages.short.quotas.b=50%"], from_pool="a", reason="more b")
+    data = MegatronStream.of_run(tmp_path / "run", 32)
+    assert [data[sample]["tokens"].tolist() for sample in (0, 39)] == before[:2]
+    with recipe.open_run(tmp_path / "run") as run:
+        assert data[40]["tokens"].tolist() == run.stream().batch(10)["input_ids"][0].tolist()
+
+
+def test_samples_after_a_pool_ran_dry_are_not_there(ending):
+    data = MegatronStream(ending, 32)
+    last = len(data) - 1
+    with pytest.raises((IndexError, RecipeError)):
+        data[last]

@@ -23,6 +23,11 @@ def test_decimals_come_as_text_and_are_numbers():
         ({"layers": "2"}, ["trainer.layers", "integer"]),
         ({"width": 30, "heads": 4}, ["width 30", "4 heads"]),
         ({"decay": "cosin"}, ["trainer.decay", "'cosine'"]),
+        ({"betas": ["2", "3"]}, ["trainer.betas", "less than 1"]),
+        ({"learning_rate": "inf"}, ["trainer.learning_rate", "finite"]),
+        ({"device": "foo"}, ["trainer.device", "foo"]),
+        ({"init_seed": 1 << 70}, ["trainer.init_seed"]),
+        ({"validation": {"final/x": "held"}}, ["trainer.validation", "final/"]),
         ({"layers": 0, "hds": 2}, ["2 problems", "trainer.layers", "trainer.hds"]),
     ],
 )

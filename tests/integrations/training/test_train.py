@@ -17,7 +17,7 @@ import recipe
 from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.integrations.training import weights as saved
-from recipe.integrations.training.loop import train
+from recipe.integrations.training.loop import check_trainer, train
 from recipe.run.start import resume_or_start
 from tests.integrations.training.conftest import equal, weights
 
@@ -218,3 +218,57 @@ def test_a_full_disk_is_one_message_and_the_run_goes_on(tmp_path, build, whole, 
         train(run)
     trained(build(), tmp_path / "run")
     assert equal(weights(tmp_path / "run", 24), weights(whole, 24))
+
+
+def test_a_loss_that_is_no_number_stops_the_training_and_is_not_on_record(tmp_path, build):
+    with recipe.start_run(build({"learning_rate": "1e30", "clip": "1e30"}), tmp_path / "run") as run:
+        with pytest.raises(RecipeError, match="learning_rate"):
+            train(run)
+        assert run.step < 24
+    told = [recipe.compare_runs([tmp_path / "run"])] if recipe.run_manifests(tmp_path / "run") else []
+    assert all("nan" not in str(each.to_plain()) for each in told)
+
+
+def test_weights_that_a_branch_has_yet_to_start_from_stay(tmp_path, build):
+    with recipe.start_run(build({"keep": 1}), tmp_path / "trunk") as run:
+        train(run, stop_step=12)
+    (path,) = recipe.branch_run(f"{tmp_path / 'trunk'}@step:12", recipe.Wish(name="later"))
+    trained(build({"keep": 1}), tmp_path / "trunk")
+    kept = sorted(file.name for file in (tmp_path / "trunk/checkpoints").glob("*.pt"))
+    assert kept == ["step-000000012.pt", "step-000000024.pt"]
+    with recipe.open_run(path) as run:
+        train(run)
+
+
+@pytest.mark.parametrize("change", ["amend", "skip", "withdraw"])
+def test_a_run_is_not_turned_back_to_weights_that_are_gone(tmp_path, build, change):
+    path = trained(build({"keep": 1}), tmp_path / "run")
+    approval = recipe.Approval(reason="try", approved_by="A")
+    ways = {
+        "amend": lambda: recipe.amend_run(
+            path, ["stages.two.quotas.text=55%"], at=20, from_pool="code", approval=approval
+        ),
+        "skip": lambda: recipe.skip_run(path, (20, 22), reason="spike"),
+        "withdraw": lambda: recipe.withdraw_run(
+            path, documents=[0], ticket=recipe.Ticket(reason="take-down"), at=20
+        ),
+    }
+    with pytest.raises(RecipeError, match="a checkpoint that is gone"):
+        ways[change]()
+    assert recipe.run_status(path).step == 24
+
+
+def test_a_pool_without_text_measures_nothing_and_is_refused(tmp_path, build, pools):
+    if not (pools / "empty").exists():
+        recipe.write_pool(pools / "empty", [[]], vocab_size=61, eos=60)
+    told = r"trainer\.validation\.a(.|\n)*0 tokens"
+    held = build({"validation": {"a": "empty"}})
+    with recipe.start_run(held, tmp_path / "run") as run, pytest.raises(RecipeError, match=told):
+        train(run)
+
+
+def test_a_pool_of_ids_that_the_model_has_no_row_for_is_refused_before_training(tmp_path, build, pools):
+    if not (pools / "large").exists():
+        recipe.write_pool(pools / "large", [range(90, 99)], vocab_size=100, eos=60)
+    with pytest.raises(RecipeError, match="98"):
+        check_trainer(build({"validation": {"a": "large"}}))

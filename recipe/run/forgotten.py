@@ -1,0 +1,48 @@
+"""Checkpoints whose weights were deleted: nothing starts from them, or goes back to them."""
+
+from __future__ import annotations
+
+from recipe.errors import RecipeError
+from recipe.run.canonical import Plain
+from recipe.run.folder import RunFolder
+from recipe.run.head import read_head
+from recipe.run.ledger import Row, read_tail, surviving
+from recipe.run.rows_of_kind import rows_of_kind
+
+_SHOWN = 5
+
+
+def refuse_forgotten(folder: RunFolder, checkpoint: Row) -> None:
+    """Raise RecipeError if a row says that the checkpoint was deleted."""
+    said = _sayings(folder, checkpoint).get(checkpoint.data["manifest"])
+    if said is not None:
+        raise _forgotten(folder, checkpoint, said)
+
+
+def refuse_forgotten_step(folder: RunFolder, step: int) -> None:
+    """Raise RecipeError if the weights that a run stands on at a step were deleted."""
+    checkpoint = read_head(folder.ledger, step).parent
+    if checkpoint is not None and checkpoint.end_step == step:
+        refuse_forgotten(folder, checkpoint)
+
+
+def _sayings(folder: RunFolder, since: Row | None = None) -> dict[int, Plain]:
+    """What was said of deleted checkpoints, by manifest."""
+    return {row.data["manifest"]: row.data for row in rows_of_kind(folder.ledger, "forgotten", since)}
+
+
+def _forgotten(folder: RunFolder, checkpoint: Row, said: Plain) -> RecipeError:
+    gone = _sayings(folder)
+    known = [row for row in surviving(folder.ledger, read_tail(folder.ledger)) if row.kind == "checkpoint"]
+    others = [row for row in known if row.data["manifest"] not in gone]
+    near = sorted(others, key=lambda row: abs(row.end_step - checkpoint.end_step))[:_SHOWN]
+    near.sort(key=lambda row: int(row.data["manifest"]))
+    shown = ", ".join(f"{row.data['manifest']} (step {row.end_step:,})" for row in near)
+    why = f": {said['reason']}" if said.get("reason") else ""
+    return RecipeError.single(
+        f"{folder.path}: a checkpoint that is gone",
+        "RUN@MANIFEST",
+        given=f"manifest {checkpoint.data['manifest']}, forgotten at {said['time']}{why}",
+        expected=f"a checkpoint whose weights are there; others are {shown or 'none'}",
+        fix="start from another one; the record of this one stays, its weights were deleted",
+    )
