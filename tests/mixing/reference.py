@@ -103,7 +103,7 @@ class Reader:
 
     def ready(self, rule: Rule) -> bool:
         """Have rows under this rule at hand; False when no further epoch is allowed."""
-        opened = 0
+        opened, most = 0, 3 * self.num_blocks + len(self.held) + 2
         while True:
             place = self.here
             if place is not None:
@@ -113,7 +113,7 @@ class Reader:
                 self.held = [held for held in self.held if held.rows]
                 continue
             opened += 1
-            if opened > 2 * -(-len(self.source.units) // self.size) + 2:
+            if opened > most:
                 raise EmptyError(self.name)
             if not self.next_block(rule):
                 return False
