@@ -45,9 +45,8 @@ def test_rows_are_those_of_the_rules_in_words(docs: list[Doc], drawn: Rule):
                 + [(document, j) for j in range(start, stop)]
                 + [(document, stop)] * eos
             )
-            assert [j for d, j, new in cells if d == document and new and start <= j < stop] == [
-                *range(fresh, stop)
-            ]
+            mine = [cell for cell in cells if cell.document == document and start <= cell.place < stop]
+            assert [cell.place for cell in mine if cell.new] == [*range(fresh, stop)]
         assert got == [(cell.document, cell.place) for cell in cells]
 
 
