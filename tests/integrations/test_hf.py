@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ import recipe
 from recipe.errors import RecipeError
 from recipe.integrations.hf import StreamTrainer, model_inputs
 from recipe.integrations.torch import StreamDataset
+from tests.integrations.child import in_a_child
 from tests.integrations.conftest import PLAIN, started
 
 pytestmark = [
@@ -77,18 +77,6 @@ def train(path: Path, out: Path, **options: Any) -> dict[str, torch.Tensor]:
         return trainer.model.state_dict()
 
 
-def killed(work: Callable[[], object]) -> int:
-    child = os.fork()
-    if not child:
-        torch.set_num_threads(1)
-        try:
-            work()
-        except BaseException:
-            os._exit(9)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 @pytest.fixture
 def path(state: bytes, tmp_path: Path) -> Path:
     torch.set_num_threads(1)
@@ -116,7 +104,7 @@ def test_every_checkpoint_of_the_trainer_is_on_record(path, tmp_path, whole):
 )
 def test_killed_and_resumed_it_ends_at_the_same_bits(path, tmp_path, whole, step, event):
     killer = [Killer(step, event)]
-    assert killed(lambda: train(path, tmp_path / "out", callbacks=killer)) == -signal.SIGKILL
+    assert in_a_child(lambda: train(path, tmp_path / "out", callbacks=killer)) == -signal.SIGKILL
     done = train(path, tmp_path / "out")
     assert all(torch.equal(done[name], whole[name]) for name in whole)
     assert recipe.run_status(path).step == 24

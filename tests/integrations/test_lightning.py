@@ -17,6 +17,7 @@ import recipe
 from recipe.errors import RecipeError
 from recipe.integrations.lightning import RunCheckpointIO, RunDataModule
 from recipe.integrations.training.model import GPT, GPTConfig, token_losses
+from tests.integrations.child import in_a_child
 from tests.integrations.conftest import started
 
 pytestmark = [
@@ -80,18 +81,6 @@ def train(
         return module.net.state_dict()
 
 
-def killed(path: Path, out: Path, step: int, **options: Any) -> int:
-    child = os.fork()
-    if not child:
-        torch.set_num_threads(1)
-        try:
-            train(path, out, kill=step, **options)
-        except BaseException:
-            os._exit(9)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 @pytest.fixture
 def path(state: bytes, tmp_path: Path) -> Path:
     torch.set_num_threads(1)
@@ -120,7 +109,7 @@ def test_every_checkpoint_of_the_trainer_is_on_record(path, tmp_path, whole, lat
 
 @pytest.mark.parametrize("step", [2, 6, 16, 23])
 def test_killed_and_resumed_it_ends_at_the_same_bits(path, tmp_path, whole, step):
-    assert killed(path, tmp_path / "out", step) == -signal.SIGKILL
+    assert in_a_child(lambda: train(path, tmp_path / "out", kill=step)) == -signal.SIGKILL
     assert equal(train(path, tmp_path / "out"), whole)
     assert recipe.run_status(path).step == 24
     assert recipe.audit_run(path, pools_root=tmp_path).findings == ()
@@ -134,7 +123,7 @@ def test_micro_batches_add_up_to_the_step(path, tmp_path, whole):
 def test_micro_batches_resume_too(path, tmp_path):
     started(tmp_path / "third")
     reference = train(tmp_path / "third/run", tmp_path / "third/out", micro_batch=2)
-    assert killed(path, tmp_path / "out", 10, micro_batch=2) == -signal.SIGKILL
+    assert in_a_child(lambda: train(path, tmp_path / "out", kill=10, micro_batch=2)) == -signal.SIGKILL
     assert equal(train(path, tmp_path / "out", micro_batch=2), reference)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import recipe
 from recipe.config import Recipe
@@ -19,6 +18,7 @@ from recipe.errors import RecipeError
 from recipe.integrations.training import weights as saved
 from recipe.integrations.training.loop import check_trainer, train
 from recipe.run.start import resume_or_start
+from tests.integrations.child import in_a_child
 from tests.integrations.training.conftest import equal, weights
 
 Build = Callable[..., Recipe]
@@ -28,19 +28,6 @@ def trained(told: Recipe, path: Path) -> Path:
     with resume_or_start(told, path) as run:
         train(run)
     return path
-
-
-def in_a_child(work: Callable[[], None]) -> int:
-    """The signal or the code that a process of its own ended with."""
-    child = os.fork()
-    if not child:
-        try:
-            torch.set_num_threads(1)
-            work()
-        except BaseException:
-            os._exit(9)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.fixture
