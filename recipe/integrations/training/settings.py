@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -16,7 +15,12 @@ from pydantic import (
     model_validator,
 )
 
-from recipe.errors import Problem, RecipeError
+from recipe.config.problems import problem
+from recipe.errors import RecipeError
+from recipe.integrations.training.setting_faults import heads_fault, problems_of
+
+_OTHER_SETS = ("final/", "pool:", "sft/")
+"""What the names of measured sets that are no areas begin with."""
 
 
 def _number(value: Any) -> Any:
@@ -88,14 +92,16 @@ class Settings(BaseModel):
     @field_validator("validation")
     @classmethod
     def _areas_are_no_other_sets(cls, given: dict[str, str]) -> dict[str, str]:
-        if odd := [name for name in given if name.strip().lower().startswith(("final/", "pool:", "sft/"))]:
-            raise ValueError(f"areas that do not begin with final/, pool: or sft/: not {', '.join(odd)}")
+        if odd := [name for name in given if name.strip().lower().startswith(_OTHER_SETS)]:
+            fix = "call them otherwise; pools of the final test stand under trainer.final"
+            expected = f"areas that do not begin with {', '.join(_OTHER_SETS)}"
+            raise problem("", given=", ".join(odd), expected=expected, fix=fix)
         return given
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Settings:
-        if self.width % (2 * self.heads):
-            raise ValueError(f"width {self.width} is no multiple of 2 x {self.heads} heads")
+        if (fault := heads_fault(self.width, self.heads)) is not None:
+            raise fault
         return self
 
 
@@ -111,19 +117,5 @@ def settings_of(trainer: Mapping[str, Any] | None) -> Settings:
     try:
         return Settings.model_validate(dict(trainer or {}))
     except ValidationError as error:
-        raise RecipeError("trainer", [_problem(fault) for fault in error.errors()]) from None
-
-
-def _problem(fault: Any) -> Problem:
-    key = ".".join(map(str, ("trainer", *fault["loc"])))
-    name = str(fault["loc"][0]) if fault["loc"] else ""
-    if fault["type"] == "extra_forbidden":
-        near = get_close_matches(name, Settings.model_fields, n=1)
-        fix = (
-            f"did you mean {near[0]!r}?" if near else "leave it out: the reference trainer reads nothing else"
-        )
-        return Problem(key, fault["input"], f"one of {', '.join(Settings.model_fields)}", fix)
-    expected = fault["msg"].removeprefix("Value error, ")
-    about = Settings.model_fields[name].default if name in Settings.model_fields else None
-    fix = f"the default is {about}" if about is not None else "correct the value"
-    return Problem(key, fault["input"] if fault["loc"] else "these values", expected, fix)
+        problems = problems_of(error.errors(), Settings.model_json_schema()["properties"])
+        raise RecipeError("trainer", problems) from None
