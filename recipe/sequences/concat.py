@@ -70,7 +70,7 @@ def _join(
         np.empty(most, np.int64),
         np.empty(most, np.int64),
         np.empty(most, np.int64),
-        np.empty(most, np.uint8),
+        np.empty(most, np.int64),
     )
     rows = np.empty(most, np.int64)
     k = 0

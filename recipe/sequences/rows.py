@@ -88,7 +88,7 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
                 seam = False
                 continue
             if overlap_labels:
-                flags = flags & ~np.uint8(OLD_BOS | OLD_EOS)
+                flags = flags & ~(OLD_BOS | OLD_EOS)
             out[q + 1, 0] += stop - start
             out[q + 1, 1] += fresh - start
             out[q + 1, 2] += int(flags & HAS_BOS > 0) + int(flags & HAS_EOS > 0)

@@ -23,7 +23,11 @@ HAS_BOS, HAS_EOS, ENDS, ALONE = 1, 2, 4, 8
 AHEAD, OLD_BOS, OLD_EOS = 16, 32, 64
 """Flags of joined pieces: only read ahead, no position; BOS, EOS lies in the overlap."""
 INFILLED = 128
-"""Flag of a piece that is filled in the middle; see :mod:`recipe.sequences.transform`."""
+"""Flag of a piece that is filled in the middle; its cut points take the bits from 8 to 58, see
+:mod:`recipe.sequences.transform`."""
+JOINED, CONTEXT, WRAPPED = 1 << 59, 1 << 60, 1 << 61
+"""Flags of a piece: goes on in the segment of the piece before it in its row; brought in front as context,
+all of it overlap and never labelled; marks stand round the window, not round the document."""
 
 
 class Cutting(NamedTuple):
@@ -41,15 +45,15 @@ class Pieces(NamedTuple):
     """What windows cut, in reading order then start; one entry a piece.
 
     ``document`` is the index in the list of documents given; ``start``, ``stop`` and ``fresh`` are
-    document tokens, half-open; ``flags`` is a union of the flags above;
-    int64 where pieces are filled in the middle, with their cut points.
+    document tokens, half-open; ``flags`` is a union of the flags above, with the cut points of pieces
+    that are filled in the middle.
     """
 
     document: NDArray[np.int64]
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     fresh: NDArray[np.int64]
-    flags: NDArray[np.uint8] | NDArray[np.int64]
+    flags: NDArray[np.int64]
 
     def take(self, order: NDArray[np.int64]) -> Pieces:
         """The same pieces in another order, or some of them."""
@@ -152,7 +156,7 @@ def _slice(
 ) -> tuple[Pieces, NDArray[np.int64]]:
     most = _count_upper(documents, runs, cutting)
     spans = np.empty((4, most), np.int64)
-    flags = np.empty(most, np.uint8)
+    flags = np.empty(most, np.int64)
     dropped = np.zeros(3, np.int64)
     k = 0
     for r in range(len(runs)):
@@ -215,7 +219,7 @@ def unserved_runs(pieces: Pieces) -> NDArray[np.int64]:
         int64[n, 3]: (document, a, b); spans without fresh tokens vanish.
 
     >>> p = Pieces(np.array([0, 0, 2]), np.array([0, 3, 4]), np.array([4, 7, 9]), np.array([0, 4, 5]),
-    ...            np.zeros(3, np.uint8))
+    ...            np.zeros(3, np.int64))
     >>> unserved_runs(p).tolist()
     [[0, 0, 7], [2, 5, 9]]
     """

@@ -67,7 +67,7 @@ def infilled(pieces: Pieces, fim: FimConfig, documents: NDArray[np.int64], order
         order_key: of domain ``transform``, the pool and the epoch.
 
     Returns:
-        pieces whose ``flags`` are int64: of a transformed one with ``INFILLED``, ``SPM`` and its cut points.
+        the pieces, with the flags ``INFILLED``, ``SPM`` and their cut points where they are transformed.
     """
     size = pieces.stop - pieces.start
     drawn = draws(order_key, (documents[pieces.document], pieces.start), 4)
