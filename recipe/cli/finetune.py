@@ -6,6 +6,7 @@ import argparse
 from importlib.util import find_spec
 from pathlib import Path
 
+from recipe.cli.extras import how_to_install
 from recipe.cli.options import add_json, whole
 from recipe.cli.output import print_json
 from recipe.errors import RecipeError
@@ -36,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Fine-tune a copy of the weights and attach what it then loses on the test pool."""
     if find_spec("torch") is None:
-        raise _refused(
-            "the reference trainer without torch", "its packages", "pip install 'token-recipe[train]'"
-        )
+        raise _refused("the reference trainer without torch", "its packages", how_to_install("train"))
     from recipe.integrations.training.finetune import FineTuning, fine_tune  # torch takes seconds to import
 
     path, manifest, step = split_place(args.run)

@@ -6,6 +6,7 @@ import argparse
 from importlib.util import find_spec
 from typing import Any
 
+from recipe.cli.extras import how_to_install
 from recipe.cli.output import progress, say
 from recipe.cli.run_account import Job, account, say_warnings, say_where
 from recipe.errors import RecipeError
@@ -28,7 +29,7 @@ def train_job(job: Job, args: argparse.Namespace) -> dict[str, Any]:
             "sink",
             given="train, and torch is not installed",
             expected="the reference trainer's packages",
-            fix="pip install 'token-recipe[train]', or write files: sink=parquet",
+            fix=f"{how_to_install('train')}, or write files: sink=parquet",
         )
     from recipe.integrations.training.loop import check_trainer  # torch takes seconds to import
 

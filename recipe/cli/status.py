@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_number,
         metavar="N|all",
         help=f"list the last N manifests, or all, in place of the tables (default: {SHOWN_MANIFESTS}); "
-        "late ones, those whose weights are gone, and those that a rewind discarded are marked",
+        "late ones, and those that a rewind discarded, are marked, and what became of the weights: kept, "
+        "removed, or forgotten on record",
     )
     add_json(parser)
 
@@ -47,10 +48,11 @@ def execute(args: argparse.Namespace) -> int:
         listed = run_manifests(args.run, None if args.manifests == ALL else args.manifests)
     if args.json:
         plain = status.to_plain()
-        print_json(plain if listed is None else {**plain, "manifests": [one.to_plain() for one in listed]})
+        told = [{**one.to_plain(), "weights": one.weights(args.run)} for one in listed or ()]
+        print_json(plain if listed is None else {**plain, "manifests": told})
     elif listed is not None:
         print_tables([_heading(status)])
-        print("\n".join(_manifests(listed)))
+        print("\n".join(_manifests(listed, args.run)))
     else:
         print_tables([_heading(status), *map(Text, start_lines(status.to_plain()))])
         print_tables([_pools(status), *_turns(status), *_checkpoints(status)])
@@ -146,6 +148,7 @@ def _checkpoints(status: Status) -> list[Group]:
     rows = [
         (
             at.uri or "",
+            at.weights or "",
             f"{at.step:,}",
             str(at.manifest),
             at.time,
@@ -153,7 +156,7 @@ def _checkpoints(status: Status) -> list[Group]:
         )
         for at in status.checkpoints
     ]
-    columns = ("weights", "step", "manifest", "time", "GPU-hours")
+    columns = ("weights", "", "step", "manifest", "time", "GPU-hours")
     return [table("last checkpoints", columns, rows)] if rows else []
 
 
@@ -165,7 +168,7 @@ def superseded(decision: Mapping[str, Any]) -> str:
     )
 
 
-def _manifests(listed: list[ManifestStatus]) -> Iterator[str]:
+def _manifests(listed: list[ManifestStatus], run: Path) -> Iterator[str]:
     rows = [
         (
             str(one.manifest),
@@ -174,7 +177,7 @@ def _manifests(listed: list[ManifestStatus]) -> Iterator[str]:
             one.uri or "",
             "" if one.gpu_hours is None else f"{one.gpu_hours:,}",
             str(one.version),
-            ", ".join(_marks(one)),
+            ", ".join(_marks(one, run)),
         )
         for one in listed
     ]
@@ -182,11 +185,13 @@ def _manifests(listed: list[ManifestStatus]) -> Iterator[str]:
     return listing(columns, rows)
 
 
-def _marks(one: ManifestStatus) -> Iterator[str]:
+def _marks(one: ManifestStatus, run: Path) -> Iterator[str]:
     if one.late:
         yield "late"
     if one.forgotten is not None:
-        yield f"gone: {one.forgotten}" if one.forgotten else "gone"
+        yield f"forgotten: {one.forgotten}" if one.forgotten else "forgotten"
+    elif (fate := one.weights(run)) in ("kept", "removed"):
+        yield fate
     if one.discarded:
         yield "discarded by a rewind"
 

@@ -12,16 +12,19 @@ import fcntl
 import json
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from recipe.config import Recipe, SinkConfig, fingerprint
 from recipe.errors import Problem, RecipeError
 from recipe.integrations.holding import Gap, Holding
 from recipe.integrations.parquet import FileRules, ParquetSink, steps_of
 from recipe.mixing.stream import Stream
+from recipe.run.canonical import Plain
 from recipe.run.files import LINES_NAME, SEQUENCES, Content, Line, content_of, link_of, linked, read_lines
 from recipe.run.run import Run
 from recipe.run.stream import RunStream
@@ -30,6 +33,8 @@ from recipe.run.writes import locked, replace_file
 BYTES_PER_POSITION = 3
 """About what a position takes in a compressed file."""
 _WRITER = ".writer"
+_NAMED_SECONDS, _LOOK_SECONDS = 1.0, 0.02
+"""How long the record of who writes is waited for, and between two looks."""
 
 
 def write_run(run: Run, watch: Callable[[int], None] = lambda step: None) -> None:
@@ -231,15 +236,27 @@ def only_writer(run_folder: Path, name: str = SEQUENCES) -> Iterator[None]:
 
 
 def _taken(folder: Path) -> RecipeError:
-    try:
-        owner = json.loads((folder / _WRITER).read_bytes())
+    who, end = "another process", "end it"
+    if (owner := _owner(folder / _WRITER)) is not None:
         who = f"process {owner['pid']} on {owner['host']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        who = "another process"
+        end = f"end it (kill {owner['pid']} there)"
     return RecipeError.single(
         str(folder.parent),
         folder.name,
         given=f"being written by {who}",
         expected="one writer of a run at a time",
-        fix="wait for it, or give this run another name with --name",
+        fix=f"let it finish, or {end}, and the same command goes on from its last checkpoint; "
+        f"`recipe status {quote(str(folder.parent))}` shows how far it is; --name NAME starts another run",
     )
+
+
+def _owner(record: Path) -> Plain | None:
+    """Who holds a folder; None where it does not say so soon: it writes that once it holds it."""
+    give_up = time.monotonic() + _NAMED_SECONDS
+    while time.monotonic() < give_up:
+        with suppress(OSError, ValueError):
+            owner = json.loads(record.read_bytes())
+            if isinstance(owner, dict) and {"pid", "host"} <= owner.keys():
+                return owner
+        time.sleep(_LOOK_SECONDS)
+    return None

@@ -10,6 +10,7 @@ from typing import Any
 
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import SAYING_KINDS, Bound, Row, check_chain, read_tail, rows_backwards
+from recipe.run.weights import Fate, weights_fate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +34,11 @@ class ManifestStatus:
     discarded: bool
     """A rewind went back behind it: it counts for nothing, and stays on record."""
 
+    def weights(self, run: Path) -> Fate | None:
+        """What became of its weights, as far as it can be seen from here; None where no place was said."""
+        gone = self.forgotten is not None
+        return None if self.uri is None else weights_fate(run, self.uri, forgotten=gone)
+
     def to_plain(self) -> dict[str, Any]:
         """Plain values for ``recipe status --manifests --json``."""
         return asdict(self)
@@ -54,10 +60,10 @@ def run_manifests(path: str | Path, last: int | None = None) -> list[ManifestSta
     folder = RunFolder(Path(path))
     folder.check()
     check_chain(folder.ledger)
-    return list(islice(_backwards(folder.ledger), last))[::-1]
+    return list(islice(manifests_backwards(folder.ledger), last))[::-1]
 
 
-def _backwards(ledger: Path) -> Iterator[ManifestStatus]:
+def manifests_backwards(ledger: Path) -> Iterator[ManifestStatus]:
     """The manifests, last first: what is said of one, or discards it, comes after it."""
     bound, forgotten = Bound(), dict[tuple[int, str], str]()
     for row in rows_backwards(ledger, read_tail(ledger).end):

@@ -113,7 +113,12 @@ def resume_or_start(
     """
     folder = RunFolder(Path(path))
     if not folder.ledger.is_file() and not folder.identity.is_file():
-        return start_run(recipe, path, allow_targets=allow_targets, on_plan=on_plan)
+        try:
+            return start_run(recipe, path, allow_targets=allow_targets, on_plan=on_plan)
+        except RecipeError:
+            if not folder.ledger.is_file():
+                raise
+            # Somebody else started it meanwhile: it is gone on with, if it is the same run.
     folder.check()
     place = find_place(folder)
     stored = read_version(folder, place.state.version, place.version_hash)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,15 @@ from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
 from recipe.run.hints import read_progress
 from recipe.run.lease import newest_owner
-from recipe.run.ledger import Row, last_of_course, row_at, surviving
+from recipe.run.ledger import Row, last_of_course, row_at
 from recipe.run.manifest import manifest_path, read_manifest
+from recipe.run.manifests import manifests_backwards
 from recipe.run.opening import find_place
 from recipe.run.run import stage_at
 from recipe.run.sayings import went_on_in
 from recipe.run.statement import prior_of
 from recipe.run.told_turns import told_decisions, told_turns
+from recipe.run.weights import Fate
 
 SHOWN_CHECKPOINTS = 5
 SHOWN_TURNS = 8
@@ -53,6 +55,8 @@ class CheckpointStatus:
     step: int
     time: str
     uri: str | None
+    weights: Fate | None
+    """What became of them, as far as it can be seen from here; None where no place was said."""
     gpu_hours: float | None
 
 
@@ -186,24 +190,20 @@ def _beyond(served: Plain | None, step: int) -> Plain | None:
 
 
 def _checkpoints(folder: RunFolder, last: Row | None) -> list[CheckpointStatus]:
-    shown: list[CheckpointStatus] = []
     if last is None:
-        return shown
-    head = read_head(folder.ledger)
-    for row in surviving(folder.ledger, head.tail):
-        if row.kind == "checkpoint":
-            shown.append(
-                CheckpointStatus(
-                    manifest=row.data["manifest"],
-                    step=row.end_step,
-                    time=row.data["time"],
-                    uri=row.data["uri"],
-                    gpu_hours=row.data["gpu_hours"],
-                )
-            )
-        if len(shown) == SHOWN_CHECKPOINTS:
-            break
-    return shown
+        return []
+    counted = (one for one in manifests_backwards(folder.ledger) if not one.discarded)
+    return [
+        CheckpointStatus(
+            manifest=one.manifest,
+            step=one.step,
+            time=one.time,
+            uri=one.uri,
+            weights=one.weights(folder.path),
+            gpu_hours=one.gpu_hours,
+        )
+        for one in islice(counted, SHOWN_CHECKPOINTS)
+    ]
 
 
 def _warnings(folder: RunFolder, last: Row | None) -> list[Plain]:

@@ -159,3 +159,20 @@ def test_no_verb_prints_a_sealed_number(runs: Path, capsys):
         said = capsys.readouterr()
         assert str(SECRET) not in said.out + said.err, words
     assert str(SECRET) not in recipe.ledger_table("runs/B").to_json()
+
+
+@pytest.mark.parametrize(
+    ("figure", "way"), [("no/such/figure.svg", "mkdir -p no/such"), ("runs", "--figure runs/compare.svg")]
+)
+def test_a_figure_that_cannot_be_written_is_told_before_anything_is_put_on_record(runs, capsys, figure, way):
+    words = ["--decide", "runs/A", "--approved-by", "Ada", "--reason", "test", "--yes", "--figure", figure]
+    assert main(["compare", "runs/A", "runs/B", *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("problem") == 1
+    assert "--figure" in said.err and way in said.err
+    assert not recipe.run_status("runs/A").decisions
+
+
+def test_a_figure_is_written_where_it_is_wanted(runs, capsys):
+    assert main(["compare", "runs/A", "runs/B", "--figure", "runs/compare.svg"]) == 0
+    assert Path("runs/compare.svg").read_text().startswith("<svg")

@@ -142,7 +142,14 @@ def test_a_run_that_another_process_writes_is_refused_with_its_owner(small, caps
     with only_writer(Path("runs/small")):
         assert main(["run", "small.yaml"]) == 2
     said = capsys.readouterr().err
-    assert f"process {os.getpid()}" in said
+    assert f"process {os.getpid()} on " in said
+    for way in (
+        "let it finish",
+        f"kill {os.getpid()}",
+        "goes on from its last checkpoint",
+        "recipe status runs/small",
+    ):
+        assert way in said
     assert "--name" in said
     assert answer(capsys, "small.yaml")["complete"] is True
 

@@ -36,7 +36,7 @@ def listed(path: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> 
 def test_every_manifest_has_a_line_and_what_became_of_it(path: Path, capsys: pytest.CaptureFixture[str]):
     lines = listed(path, ["--manifests", "all"], capsys)
     assert [line.split()[:2] for line in lines] == [[str(n), str(n)] for n in range(1, 6)] + [["6", "6"]]
-    assert lines[1].endswith("gone: deleted")
+    assert lines[1].endswith("forgotten: deleted")
     assert lines[4].endswith("discarded by a rewind")
     assert listed(path, ["--manifests", "2"], capsys) == lines[-2:]
     assert listed(path, ["--manifests"], capsys) == lines

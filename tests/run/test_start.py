@@ -13,6 +13,7 @@ import pytest
 import recipe
 from recipe import RecipeError
 from recipe.config import fingerprint, recipe_from_plain, recipe_to_plain
+from recipe.mixing.plan import Plan
 from recipe.pools import PoolWriter
 from recipe.run import writes
 from recipe.run.folder import RunFolder, read_version
@@ -132,6 +133,23 @@ def test_resume_or_start_starts_then_resumes_then_says_complete(build: Build, tm
         run.checkpoint(run.num_steps)
     with recipe.resume_or_start(build(), tmp_path / "run") as run:
         assert (run.complete, run.stage) == (True, None)
+
+
+def test_G10_the_later_of_two_that_start_one_run_goes_on_with_it(build: Build, tmp_path: Path):
+    def overtaken(plan: Plan) -> None:
+        with recipe.start_run(build(), tmp_path / "run") as other:
+            other.checkpoint(4)
+
+    with recipe.resume_or_start(build(), tmp_path / "run", on_plan=overtaken) as run:
+        assert run.step == 4
+
+
+def test_G10_the_later_of_two_that_start_different_runs_is_shown_the_difference(build: Build, tmp_path: Path):
+    def overtaken(plan: Plan) -> None:
+        recipe.start_run(build(seed=99), tmp_path / "run").close()
+
+    with pytest.raises(RecipeError, match="99"):
+        recipe.resume_or_start(build(), tmp_path / "run", on_plan=overtaken)
 
 
 def test_a_changed_recipe_never_resumes_silently(build: Build, tmp_path: Path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from recipe.integrations.training.heldout import read_held_out
 from recipe.integrations.training.model import GPT, GPTConfig, token_losses
 from recipe.integrations.training.rate import rate_at
 from recipe.integrations.training.settings import Settings, settings_of
+from recipe.integrations.training.size import check_size, machine_memory
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
 from recipe.run.holdings import Holding
@@ -170,7 +171,8 @@ def train(
         )
         for kind in ("validation", "final")
     }
-    trainer = Trainer(_config(run, settings), settings, run.recipe)
+    config = _config(run.recipe, run.stream().ground.pools, settings)
+    trainer = Trainer(config, settings, run.recipe)
     if (start := weights.weights_at(run.path, run.step)) is not None:
         trainer.restore(weights.load(start, trainer.device), str(start.path))
     end = run.num_steps if stop_step is None else min(stop_step, run.num_steps)
@@ -204,7 +206,8 @@ def check_trainer(recipe: Recipe) -> Settings:
     """The settings of a recipe, if this machine can train with them: asked before a run is started.
 
     Raises:
-        RecipeError: settings that are none, no such device, held-out pools that cannot be opened.
+        RecipeError: settings that are none, no such device, a model that does not fit into its memory,
+            held-out pools that cannot be opened.
     """
     settings = settings_of(recipe.trainer)
     if settings.device != "cpu" and not torch.cuda.is_available():
@@ -214,6 +217,7 @@ def check_trainer(recipe: Recipe) -> Settings:
         )
     pools = open_pools(recipe)
     try:
+        _config(recipe, list(pools.values()), settings)
         holdings = {name: Holding.of(pool) for name, pool in pools.items()}
         for kind in ("validation", "final"):
             read_held_out(recipe, holdings, getattr(settings, kind), f"trainer.{kind}", 1)
@@ -222,11 +226,19 @@ def check_trainer(recipe: Recipe) -> Settings:
     return settings
 
 
-def _config(run: Run, settings: Settings) -> GPTConfig:
-    model = run.recipe.model
-    size = model.vocab_size if model is not None else None
+def _config(recipe: Recipe, pools: Sequence[Pool], settings: Settings) -> GPTConfig:
+    """The model's shape, if its training can fit into the device's memory.
+
+    Raises:
+        RecipeError: it cannot.
+    """
+    size = recipe.model.vocab_size if recipe.model is not None else None
     if size is None:
-        size = max(_vocabulary(pool) for pool in run.stream().ground.pools)
+        size = max(_vocabulary(pool) for pool in pools)
+    memory = machine_memory()
+    if settings.device != "cpu":
+        memory = torch.cuda.get_device_properties(settings.device).total_memory
+    check_size(settings, size, max(stage.context for stage in recipe.stages.values()), memory)
     return GPTConfig(vocab_size=size, layers=settings.layers, heads=settings.heads, width=settings.width)
 
 

@@ -25,7 +25,14 @@ from recipe.mixing.trial import changed_policy_problems
 from recipe.run import writes
 from recipe.run.birth import Birth, first_files
 from recipe.run.branching.beginning import beginning, renamed_withdrawals, uncounted
-from recipe.run.branching.checks import data_problems, is_other, last_seen, past_problems
+from recipe.run.branching.checks import (
+    checkpoint_problems,
+    data_problems,
+    is_other,
+    last_seen,
+    past_problems,
+    start_problems,
+)
 from recipe.run.branching.controlled import Control
 from recipe.run.branching.origin import Origin, find_origin, split_place
 from recipe.run.branching.recipes import branch_recipe, parent_recipe, start_from
@@ -125,7 +132,7 @@ def plan_branches(  # noqa: PLR0913 - the options of the verb
     own = origin.folder.path
     own = own if own.name not in ("", "..") else own.resolve()
     folder = own.parent if root is None else root
-    branches, problems = [], []
+    branches, problems = [], checkpoint_problems(origin)
     yields: YieldCache = {}
     for wish in wishes:
         try:
@@ -173,6 +180,7 @@ def _plan(
     at, old = origin.state.snapshot, parent_recipe(origin, wish)
     before = {names.get(name, name): held for name, held in origin.state.holdings.items()}
     declared = branch_recipe(origin, wish, old)
+    problems = start_problems(old, declared)
     paths = known_paths(declared, last_seen(before, old, declared), pools_root)
     pools = open_pools(declared, paths)
     try:
@@ -182,7 +190,7 @@ def _plan(
         if retokenised and declared.start == old.start:
             declared = declared.model_copy(update={"start": start_from(origin, old)})
         recipe = settle_with(declared, pools)
-        problems = [*data_problems(wish, before, pools, fresh), *pool_problems(recipe, pools)]
+        problems += [*data_problems(wish, before, pools, fresh), *pool_problems(recipe, pools)]
         problems += past_problems(old, recipe, at, fresh)
         problems += changed_policy_problems(old, recipe, allow)
         if problems:

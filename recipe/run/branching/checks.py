@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 
 from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.turning import behind_problems
 from recipe.pools import Pool
+from recipe.run.branching.origin import Origin
 from recipe.run.branching.wishes import DATA, Wish
+from recipe.run.files import SEQUENCES
 from recipe.run.holdings import Holding, Holdings
+from recipe.run.weights import is_marked_local, local_path, weights_fate
 
 _PAST = "start another run to have it otherwise: what lies before the checkpoint is its parent's"
 
@@ -63,6 +67,30 @@ def data_problems(
         expected = f"fingerprint {before[name].fingerprint}, as its parent read it"
         problems.append(Problem(f"pools.{name}", what, expected, fix))
     return problems
+
+
+def checkpoint_problems(origin: Origin) -> list[Problem]:
+    """Weights that are no longer where the checkpoint says, though that place can be seen from here."""
+    uri = origin.uri
+    # Files of the stream are no weights: a branch does not read them.
+    if uri is None or uri.startswith(f"{SEQUENCES}/") or weights_fate(origin.folder.path, uri) != "removed":
+        return []
+    fix = "bring it back from a copy, or branch from a checkpoint whose weights are there: "
+    fix += f"`recipe status {quote(str(origin.folder.path))} --manifests all` lists them"
+    given = f"manifest {origin.number} with weights {uri}, which is not there"
+    return [Problem("RUN@MANIFEST", given, "a checkpoint whose weights are there", fix)]
+
+
+def start_problems(old: Recipe, new: Recipe) -> list[Problem]:
+    """Start weights that a branch names anew, by a path that is none."""
+    start = new.start
+    if start is None or start == old.start or not is_marked_local(start.weights):
+        return []
+    path = local_path(start.weights)
+    if path is None or path.exists():
+        return []
+    fix = "correct the path; a name or an address of weights elsewhere is kept as it is written"
+    return [Problem("start.weights", start.weights, "a file or folder that is there", fix)]
 
 
 def past_problems(old: Recipe, new: Recipe, at: Snapshot, fresh: Sequence[str]) -> list[Problem]:
