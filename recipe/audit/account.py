@@ -8,6 +8,7 @@ from typing import Any
 
 from recipe.audit.layout import StageLayout
 from recipe.audit.state import COUNTS, PoolState, State
+from recipe.audit.weighing import weights_on_record
 from recipe.config import Recipe
 
 STAGE_COUNTS = ("spent", "body", "overlap", "special", "padding", "labels", "sequences")
@@ -53,6 +54,8 @@ def chunk_row(recipe: Recipe, layout: StageLayout, stretch: Stretch) -> Plain:
         },
         "snapshot": end.to_plain(),
     }
+    if weights := weights_on_record(recipe, layout, start.step, end.step):
+        row["loss_weights"] = weights
     if end.step == layout.stop_step:
         row["overshoot"] = layout.stop_position - layout.first_position - layout.length
     return row

@@ -144,6 +144,7 @@ def _of_stages(old: Intent, new: Intent, at: State) -> Iterator[Difference]:
         if last == was.stop_step:
             yield from _unlike(f"{where}: its last step", last, becomes.stop_step)
             yield from _unlike(f"{where}: shares", _shares(old, index), _shares(new, index))
+            yield from _unlike(f"{where}: objective", _objective(old, was.name), _objective(new, was.name))
 
 
 def _batches(layout: StageLayout, stop: int) -> list[list[int]]:
@@ -159,6 +160,12 @@ def _shares(intent: Intent, stage: int) -> list[Any]:
     """The legs of a stage: where each begins, and the shares that are not zero."""
     legs = intent.layouts[stage].legs
     return [(leg.begin, _nonzero(intent.names, leg.parts)) for leg in legs]
+
+
+def _objective(intent: Intent, stage: str) -> dict[str, str] | None:
+    """What the loss of a stage counts, of the pools of which it counts something."""
+    objective = intent.recipe.objective(stage)
+    return None if objective is None else {name: str(part) for name, part in objective.items() if part}
 
 
 def _nonzero(names: tuple[str, ...], parts: tuple[int, ...]) -> Mapping[str, int]:

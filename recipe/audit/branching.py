@@ -29,7 +29,7 @@ _NEW_SEED = ("seed", "tokenizer", "start")
 """What a branch may have otherwise though an amendment may not."""
 _OF_FRESH = ("block_units", "eos", "bos")
 _DATA = ("continue", "fresh")
-_SHARES = ("quotas", "weights", "quotas_tokens")
+_SHARES = ("quotas", "weights", "quotas_tokens", "objective")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ names, exactly, and nothing is renormalised:
   stage that has none they replace its shares whole. With ``from_pool`` their sum stays.
 - ``quotas_tokens`` likewise; their sum is the stage's new length, unless a length is given too.
 
+What the loss counts (``objective``) changes as ``quotas`` do; stated for a stage that had none it names every
+pool, and null takes it away.
+
 A new pool stands after the others, and has no share in a stage that does not name it: 0 % is written in, also
 in finished stages. Pools stay, with 0 % if need be, and so do stages that are finished or in progress.
 """
@@ -29,7 +32,7 @@ from recipe.config.change import Change
 from recipe.config.overrides import apply_change, read_overrides, refused
 from recipe.config.problems import Fault
 from recipe.config.recipe import Recipe
-from recipe.config.stage import LENGTHS, SHARES
+from recipe.config.stage import LENGTHS, OBJECTIVE, SHARES
 from recipe.config.stage_shares import faults_in, write_shares
 from recipe.config.vocabulary import VOCABULARY
 
@@ -60,7 +63,7 @@ def amended(
     changes, found = read_overrides(overrides)
     for change in changes:
         found += _take(amendment, change)
-    is_about_shares = any(form in text for text in overrides for form in SHARES)
+    is_about_shares = any(form in text for text in overrides for form in (*SHARES, OBJECTIVE))
     found += amend_shares(amendment, from_pool, is_about_shares=is_about_shares)
     name_new_pools(amendment)
     return build_recipe(amendment.data, _title(recipe), also=found)
@@ -98,7 +101,7 @@ def _take(amendment: Amendment, change: Change) -> list[Fault]:
         return [fault for part in parts for fault in _take(amendment, part)]
     place = change.place
     if place[0] == "stages" and len(place) > 2 and amendment.is_in_force(place[1]):
-        if place[2] in SHARES and len(place) > 3:
+        if place[2] in (*SHARES, OBJECTIVE) and len(place) > 3:
             forms = amendment.asked.setdefault(place[1], {})
             forms.setdefault(place[2], {})[place[3]] = _nested(place[4:], change.value)
             return []
@@ -115,7 +118,8 @@ def _parts(change: Change, amendment: Amendment) -> Iterator[Change]:
     if place[0] != "stages" or not isinstance(value, Mapping):
         return
     in_stage = len(place) > 1 and amendment.is_in_force(place[1])
-    if len(place) == 1 or (in_stage and (len(place) == 2 or (len(place) == 3 and place[2] in SHARES))):
+    is_of_shares = len(place) == 3 and place[2] in (*SHARES, OBJECTIVE)
+    if len(place) == 1 or (in_stage and (len(place) == 2 or is_of_shares)):
         for key, below in value.items():
             yield Change(change.text, "force", f"{change.key}.{key}", below)
 

@@ -12,7 +12,7 @@ from recipe.config.amendment import Amendment
 from recipe.config.group import GroupConfig
 from recipe.config.problems import Fault, nearest
 from recipe.config.share_changes import Ground
-from recipe.config.stage import SHARES
+from recipe.config.stage import OBJECTIVE, SHARES
 from recipe.config.stage_shares import (
     amended_parts,
     faults_in,
@@ -22,7 +22,7 @@ from recipe.config.stage_shares import (
     write_shares,
 )
 
-_NONE = {"quotas": "0%", "weights": 0, "quotas_tokens": 0}
+_NONE = {"quotas": "0%", "weights": 0, "quotas_tokens": 0, OBJECTIVE: "0%"}
 
 
 def amend_shares(amendment: Amendment, from_pool: str | None, *, is_about_shares: bool) -> list[Fault]:
@@ -37,26 +37,28 @@ def amend_shares(amendment: Amendment, from_pool: str | None, *, is_about_shares
     asked = {name: forms for name, forms in amendment.asked.items() if name in plain}
     found = _from_faults(from_pool, is_about_shares, ground)
     is_balanced = not found
-    for name, forms in asked.items():
-        form, *others = forms
-        if others:
-            given, fix = f"{form} and {' and '.join(others)} together", f"keep one of {', '.join(forms)}"
-            found.append(Fault(("stages", name, others[0]), given, "one form of shares", fix))
-        else:
+    for name, both in asked.items():
+        forms = [form for form in both if form != OBJECTIVE]
+        if len(forms) > 1:
+            given, fix = f"{' and '.join(forms)} together", f"keep one of {', '.join(forms)}"
+            found.append(Fault(("stages", name, forms[1]), given, "one form of shares", fix))
+            forms = []
+        for form in [*forms, *(form for form in both if form == OBJECTIVE)]:
             try:
-                read_asked(form, forms[form], ground)
-                named = {*forms[form], *parts_in_force(amendment.recipe.stages[name], form)}
+                read_asked(form, both[form], ground)
+                named = {*both[form], *parts_in_force(amendment.recipe.stages[name], form)}
                 if is_balanced and named.isdisjoint(ground.faulty):
-                    _amend_stage(amendment, name, plain[name], ground, from_pool)
+                    _amend_stage(amendment, (name, form), plain[name], ground, from_pool)
             except PydanticCustomError as error:
                 found += [fault.below(("stages", name, form)) for fault in faults_in(error)]
     return found
 
 
 def _amend_stage(
-    amendment: Amendment, name: str, plain: dict[str, Any], ground: Ground, from_pool: str | None
+    amendment: Amendment, place: tuple[str, str], plain: dict[str, Any], ground: Ground, from_pool: str | None
 ) -> None:
-    ((form, asked),) = amendment.asked[name].items()
+    name, form = place
+    asked = amendment.asked[name][form]
     parts = amended_parts(amendment.recipe.stages[name], form, asked, ground, from_pool)
     write_shares(plain, form, parts)
     if form == "quotas_tokens" and plain.get("tokens") is not None and name not in amendment.resized:
@@ -72,9 +74,10 @@ def name_new_pools(amendment: Amendment) -> None:
     new = [name for name in ground.pools if name not in amendment.recipe.pools]
     for name, plain in _stages(amendment).items():
         stage, asked = amendment.recipe.stages[name], amendment.asked.get(name, {})
-        if not all(parts_in_force(stage, form) for form in asked):
-            continue
-        for form in [form for form in SHARES if isinstance(plain.get(form), dict)]:
+        anew = [form for form in asked if not parts_in_force(stage, form)]
+        kept = [] if any(form in SHARES for form in anew) else list(SHARES)
+        kept += [OBJECTIVE] if OBJECTIVE not in anew else []
+        for form in [form for form in kept if isinstance(plain.get(form), dict)]:
             named = {pool for part in plain[form] for pool in ground.members(part)}
             plain[form].update(dict.fromkeys((pool for pool in new if pool not in named), _NONE[form]))
 

@@ -9,7 +9,7 @@ from typing import Any
 from recipe.config.change import Change
 from recipe.config.problems import Fault
 from recipe.config.recipe import Recipe
-from recipe.config.stage import SHARES
+from recipe.config.stage import OBJECTIVE, SHARES
 
 _BRANCH = "branch instead: what is behind stays as it was"
 
@@ -69,8 +69,9 @@ def _refused_removal(amendment: Amendment, change: Change) -> Fault | None:
     if len(place) == 1 or place[1] in amendment.finished or (len(place) == 2 and place[1] == amendment.begun):
         names = [name for name in recipe.stages if name not in (*amendment.finished, amendment.begun)]
         return Fault(place, change.text, f"a stage that has not begun: {', '.join(names) or 'none'}", _BRANCH)
-    if len(place) > 2 and place[2] in SHARES:
-        fix = f"write 0%: stages.{place[1]}.quotas.{'.'.join(place[3:]) or 'POOL'}=0%"
+    if len(place) > 2 and (place[2] in SHARES or (place[2] == OBJECTIVE and len(place) > 3)):
+        form = OBJECTIVE if place[2] == OBJECTIVE else "quotas"
+        fix = f"write 0%: stages.{place[1]}.{form}.{'.'.join(place[3:]) or 'POOL'}=0%"
         return Fault(place, change.text, "a share for every pool", fix)
     return None
 

@@ -13,11 +13,11 @@ from recipe.config.model import ParallelConfig
 from recipe.config.partial import read_partly
 from recipe.config.problems import Fault, Place, Unresolved, faults_of, unique
 from recipe.config.recipe import Recipe
-from recipe.config.stage import SHARES, Stage
+from recipe.config.stage import OBJECTIVE, SHARES, Stage
 from recipe.config.vocabulary import TOP_ONLY_WRITTEN, VOCABULARY
 from recipe.errors import RecipeError
 
-_MERGED: tuple[Place, ...] = (*((form,) for form in SHARES), ("batch", "ramp"))
+_MERGED: tuple[Place, ...] = (*((form,) for form in (*SHARES, OBJECTIVE)), ("batch", "ramp"))
 """Mappings of a stage that are only judged whole: a stage may add what is missing."""
 
 

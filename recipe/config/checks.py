@@ -15,6 +15,7 @@ from recipe.config.group import GroupConfig
 from recipe.config.length_checks import length_faults, stated_length
 from recipe.config.model import PoolConfig
 from recipe.config.parallel_checks import PARALLEL_CHECKS
+from recipe.config.objective_checks import objective_faults
 from recipe.config.partial import UnsoundError, given_of, run_checks
 from recipe.config.problems import NOTHING, TARGET, Fault, nearest
 from recipe.config.recipe import Recipe
@@ -168,7 +169,7 @@ def _are_pools(group: GroupConfig, recipe: Recipe) -> Iterator[Fault]:
 def _stages(recipe: Recipe) -> Iterator[Fault]:
     for name, stage in recipe.stages.items():
         found = run_checks(STAGE_CHECKS, stage) + run_checks([_context_fits, *PARALLEL_CHECKS], stage, recipe)
-        found += run_checks([_shares], stage, recipe)
+        found += run_checks([_shares, _objective], stage, recipe)
         yield from (fault.below(("stages", name)) for fault in found)
         yield from run_checks([_pool_slicings], name, stage, recipe)
         yield from run_checks([transform_stage_faults], name, stage, recipe)
@@ -186,6 +187,10 @@ def _shares(stage: Stage, recipe: Recipe) -> Iterator[Fault]:
 
 
 def _pool_slicings(stage_name: str, stage: Stage, recipe: Recipe) -> Iterator[Fault]:
+def _objective(stage: Stage, recipe: Recipe) -> Iterator[Fault]:
+    yield from objective_faults(stage, recipe.pools, recipe.groups)
+
+
     for name, pool in recipe.pools.items():
         yield from run_checks([_pool_slicing], name, pool, (stage_name, stage), recipe.groups)
 

@@ -35,6 +35,7 @@ from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
 from recipe.config.transform import MARKERS, FimConfig
 from recipe.config.values import LARGEST_SEED, Count, Name, Seed
+from recipe.maths.shares import loss_weights
 
 __all__ = ["LARGEST_SEED", "Recipe", "Rule"]
 
@@ -135,7 +136,7 @@ class Recipe(Model):
             ValueError: the stage names a group whose shares depend on the stocks (see `settle`).
         """
         shares = dict.fromkeys(self.pools, Fraction(0))
-        for name, part in self.stages[stage_name].parts.items():
+        for name, part in parts.items():
             if name in self.pools:
                 shares[name] += part
                 continue
@@ -148,6 +149,10 @@ class Recipe(Model):
                 shares[member] += part * share
         return shares
 
+        return self._by_pool(self.stages[stage_name].parts)
+
+    def _by_pool(self, parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
+        """Parts of pools and groups, by pool; of every pool, in their order."""
     def legs(self, stage_name: str) -> tuple[Leg, ...]:
         """The stretches of constant shares in a stage, in order; without a ramp it is one.
 
@@ -162,6 +167,33 @@ class Recipe(Model):
         return ramp_legs(ramp, before, shares)
 
     def rule(self, stage_name: str, pool_name: str) -> Rule:
+    def objective(self, stage_name: str) -> dict[str, Fraction] | None:
+        """What the loss of a stage counts of every pool; they sum to one. None: every label counts once.
+
+        Raises:
+            ValueError: as `shares`.
+        """
+        parts = self.stages[stage_name].objective
+        return None if parts is None else self._by_pool(parts)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether the loss of any stage has an objective of its own."""
+        return any(stage.objective is not None for stage in self.stages.values())
+
+    def loss_weights(self, stage_name: str) -> tuple[dict[str, Fraction], ...] | None:
+        """What a label of every pool counts in the loss, in each leg of a stage (see `legs`).
+
+        Its share of the objective over its share in force; 0 for a pool that is not sampled. None: one each.
+
+        Raises:
+            ValueError: as `shares`.
+        """
+        objective = self.objective(stage_name)
+        if objective is None:
+            return None
+        return tuple(loss_weights(objective, leg.shares) for leg in self.legs(stage_name))
+
         """How a pool is sliced and packed in a stage: the pool's own slicing over the stage's."""
         stage, own = self.stages[stage_name], self.pools[pool_name].slicing
         declared = own.over(stage.declared_slicing) if own is not None else stage.declared_slicing

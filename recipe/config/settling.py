@@ -7,6 +7,8 @@ from fractions import Fraction
 
 from recipe.config.group import GroupConfig, Within
 from recipe.config.model import Packing, PoolConfig
+from recipe.config.objective_checks import objective_faults
+from recipe.config.partial import run_checks
 from recipe.config.recipe import Recipe
 from recipe.config.spans import default_chunk
 from recipe.config.stage import Stage
@@ -29,7 +31,8 @@ def settle(recipe: Recipe, stock: Mapping[str, int], units: Mapping[str, int]) -
         units: units of each pool's order; block sizes of pools left out stay open.
 
     Raises:
-        RecipeError: a group's pools are empty, or have no stock to go by.
+        RecipeError: a group's pools are empty, or have no stock to go by; or the loss counts a pool that is
+            not sampled.
     """
     known = {name: pool.stock for name, pool in recipe.pools.items() if pool.stock is not None} | dict(stock)
     problems: list[Problem] = []
@@ -48,6 +51,11 @@ def settle(recipe: Recipe, stock: Mapping[str, int], units: Mapping[str, int]) -
         )
         for name, stage in recipe.stages.items()
     }
+    for name, stage in stages.items():
+        faults = run_checks([objective_faults], stage, recipe.pools, groups)
+        problems += [fault.below(("stages", name)).problem() for fault in faults]
+    if problems:
+        raise RecipeError(recipe.name, problems)
     return recipe.model_copy(update={"groups": groups, "pools": pools, "stages": stages})
 
 

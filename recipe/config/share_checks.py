@@ -8,8 +8,10 @@ from fractions import Fraction
 from recipe.config.group import GroupConfig
 from recipe.config.partial import Faulty, UnsoundError, given_of, run_checks
 from recipe.config.problems import NOTHING, Fault, nearest
-from recipe.config.stage import SHARES, Stage
+from recipe.config.stage import OBJECTIVE, SHARES, Stage
 from recipe.maths.shares import percent_text, weight_text
+
+_PERCENTS = ("quotas", OBJECTIVE)
 
 
 def known_pools(group: GroupConfig) -> tuple[list[str], bool]:
@@ -57,7 +59,7 @@ def _held(name: str, groups: Mapping[str, GroupConfig]) -> tuple[Collection[str]
 
 def share_faults(stage: Stage, pools: Collection[str], groups: Mapping[str, GroupConfig]) -> Iterator[Fault]:
     """Faults of the names in every form of shares that a stage states."""
-    for form in given_of(stage, SHARES):
+    for form in given_of(stage, (*SHARES, OBJECTIVE)):
         yield from run_checks(_FORM_CHECKS, form, stage, pools, groups)
 
 
@@ -89,7 +91,7 @@ def _as_given(share: object, form: str) -> object:
         return share.given
     if not isinstance(share, Fraction):
         return share
-    return percent_text(share) if form == "quotas" else weight_text(share)
+    return percent_text(share) if form in _PERCENTS else weight_text(share)
 
 
 def _name_every_pool(
@@ -98,10 +100,11 @@ def _name_every_pool(
     held = [_held(name, groups) for name in getattr(stage, form)]
     if not all(is_whole for _, is_whole in held):
         raise UnsoundError
-    zero = "0%" if form == "quotas" else "0"
+    zero = "0%" if form in _PERCENTS else "0"
     for pool in pools:
         if not any(pool in members for members, _ in held):
-            fix = f"write {pool}: {zero} if it takes no part"
+            what = "its labels do not count" if form == OBJECTIVE else "it takes no part"
+            fix = f"write {pool}: {zero} if {what}"
             yield Fault((form, pool), NOTHING, "a share for every pool", fix, is_absence=True)
 
 

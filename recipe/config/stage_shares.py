@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from recipe.config.problems import Fault, faults, problem
 from recipe.config.share_changes import Ground, Parts, balanced, name_faults, part_of, total, with_part
 from recipe.config.share_values import LARGEST_TERM, LONGEST_PERCENT, read_share, read_weight, write_weight
-from recipe.config.stage import SHARES, Stage
+from recipe.config.stage import OBJECTIVE, SHARES, Stage
 from recipe.config.values import read_tokens
 from recipe.maths.shares import percent_text, weight_text
 
@@ -20,7 +20,9 @@ _READ: Mapping[str, Callable[[object], Any]] = {
     "quotas": read_share,
     "weights": read_weight,
     "quotas_tokens": read_tokens,
+    OBJECTIVE: read_share,
 }
+_PERCENTS = ("quotas", OBJECTIVE)
 
 
 def share_text(share: Fraction) -> str:
@@ -72,7 +74,7 @@ def amended_parts(
     Raises:
         PydanticCustomError: with every fault, as `problem`; places are relative to the form.
     """
-    ground = replace(ground, text=share_text if form == "quotas" else weight_text)
+    ground = replace(ground, text=share_text if form in _PERCENTS else weight_text)
     values, before = read_asked(form, asked, ground), parts_in_force(stage, form)
     fixed = {name: part for name, part in values.items() if isinstance(part, Fraction)}
     rest = [name for name in values if name not in fixed]
@@ -89,7 +91,7 @@ def amended_parts(
         raise faults(found)
     if from_pool is not None:
         return balanced(before, parts, from_pool, ground)
-    if form != "quotas":
+    if form not in _PERCENTS:
         return parts
     return _with_rest(parts, rest[0], ground) if rest else _whole(parts, fixed, ground)
 
@@ -154,9 +156,14 @@ def _whole(parts: Parts, fixed: Parts, ground: Ground) -> Parts:
 def write_shares(stage: dict[str, Any], form: str, parts: Parts) -> None:
     """State a stage's shares in plain values: in the form, or as ``weights`` where it cannot hold them.
 
+    What the loss counts has one form, and replaces none of the others.
+
     Raises:
         PydanticCustomError: as `problem`, where no form can hold them.
     """
+    if form == OBJECTIVE:
+        stage[form] = _objective(parts)
+        return
     plain: dict[str, Any] | None = None
     if form == "quotas":
         plain = _percents(parts)
@@ -175,6 +182,16 @@ def _percents(parts: Parts) -> dict[str, Any] | None:
     except ValueError:
         return None
     return plain if all(len(text) <= LONGEST_PERCENT for text in plain.values()) else None
+
+
+def _objective(parts: Parts) -> dict[str, Any]:
+    plain = _percents(parts)
+    if plain is None:
+        endless = next((name for name, part in parts.items() if _percents({name: part}) is None), "")
+        fix = "ask for rounder shares, or name the pools of the group one by one"
+        expected = f"percent text of at most {LONGEST_PERCENT} characters"
+        raise problem(endless, given=share_text(parts[endless]), expected=expected, fix=fix)
+    return plain
 
 
 def _weights(parts: Parts, scale: int) -> dict[str, Any]:

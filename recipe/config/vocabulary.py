@@ -111,6 +111,7 @@ VOCABULARY = Vocabulary(
         ("stages", "*", "weights"): "weights: {web: 3, code: 2}",
         ("stages", "*", "quotas_tokens"): "quotas_tokens: {web: 616k, code: 384k}",
         ("stages", "*", "quota_ramp"): "quota_ramp: {over: 200B, steps: 64}",
+        ("stages", "*", "objective"): "objective: {web: rest, code: 10%}, or null for none",
         ("stages", "*", "quota_ramp", "over"): "over: 200B",
         ("stages", "*", "quota_ramp", "steps"): "steps: 64",
         ("name",): "name: trial; in quotes if it looks like a number",

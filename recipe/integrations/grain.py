@@ -23,10 +23,11 @@ from recipe.mixing.dealing import check_dealing
 from recipe.run.state import State, stream_from
 from recipe.run.stream import RunStream
 
-Item = dict[str, NDArray[np.int32]]
+Item = dict[str, NDArray[Any]]
 """``input_ids, labels, position_ids, segment_ids, attention_mask`` int32[rows, context] (no first axis for
-an item of one row), ``pool`` int32[rows]; ``step`` and ``num_labels`` int32[], the labels of the whole step
-over all processes. JAX computes with 32 bits unless told otherwise, so nothing is wider."""
+an item of one row), ``pool`` int32[rows], ``loss_weight`` float32[rows] where a stage has an objective;
+``step`` and ``num_labels`` int32[], the labels of the whole step over all processes. JAX computes with 32
+bits unless told otherwise, so nothing is wider."""
 
 
 class StreamSource:
@@ -117,7 +118,7 @@ class StreamSource:
             step = stream.curriculum.step_of_sequence(index * self._deal[1])
             place = index - self.first_item(step)
             rows = {name: array[place] for name, array in stream.batch(step, *self._deal).items()}
-        arrays = {name: np.asarray(array, dtype=np.int32) for name, array in rows.items()}
+        arrays: Item = {name: np.asarray(array, dtype=_dtype(name)) for name, array in rows.items()}
         arrays["step"] = np.asarray(step, dtype=np.int32)
         arrays["num_labels"] = np.asarray(stream.num_labels(step), dtype=np.int32)
         return arrays
@@ -148,6 +149,11 @@ class StreamSource:
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the open stream: what travels to a worker."""
         return self.__dict__ | {"_opened": None}
+
+
+def _dtype(name: str) -> type[Any]:
+    """Numbers as JAX has them: of 32 bits, whole but for weights."""
+    return np.float32 if name == "loss_weight" else np.int32
 
 
 def _num_steps(stream: RunStream, step: int) -> int:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
+from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import Trainer, TrainerCallback
 
 from recipe.errors import Problem, RecipeError
+from recipe.integrations.torch.losses import IGNORED, LOSS_WEIGHT
 from recipe.integrations.torch.masks import attention_bias, check_attention, varlen
 from recipe.integrations.torch.place import TrainerPlace
 from recipe.integrations.torch.workers import worker_and_workers
@@ -83,7 +85,32 @@ class StreamTrainer(Trainer):
         settings.remove_unused_columns = False
         super().__init__(*args, train_dataset=_Nothing(), **options)
         self.run, self._attention = run, attention
+        self.loss_is_scaled_for_ga: bool | None = None
         self.add_callback(_Record(self))
+
+    def compute_loss(
+        self, model: Any, inputs: Inputs, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """The model's own loss; where the recipe has an objective, ``sum(weight * loss) / num_labels``.
+
+        That is the step's, once it is added up over micro-batches; times the ranks, over which gradients are
+        averaged.
+        """
+        if LOSS_WEIGHT not in inputs:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        inputs = dict(inputs)
+        weights, whole = inputs.pop(LOSS_WEIGHT), inputs.pop("num_labels")
+        labels, shifted = inputs.pop("labels"), inputs.pop("shift_labels", None)
+        outputs = model(**inputs)
+        logits = (outputs["logits"] if isinstance(outputs, dict) else outputs[0]).float()
+        if shifted is None:
+            logits, shifted, weights = logits[:, :-1], labels[:, 1:], weights[:, 1:]
+        losses = cross_entropy(
+            logits.flatten(0, 1), shifted.flatten(), ignore_index=IGNORED, reduction="none"
+        )
+        loss = (losses * weights.flatten()).sum() / whole.clamp(min=1) * self.args.world_size
+        self.loss_is_scaled_for_ga = True
+        return (loss, outputs) if return_outputs else loss
 
     def get_train_dataloader(self) -> DataLoader[Inputs]:
         """This rank's micro-batches, from the trainer's step on; not dealt out once more by others."""
@@ -144,8 +171,18 @@ class _MicroBatches(IterableDataset[Inputs]):
         for step in self._place.steps_left():
             for part in self._place.micro_batches(self._place.item(step)):
                 if count % workers == number:
-                    yield model_inputs(part.batch, labels=labels, attention=attention)
+                    inputs = model_inputs(part.batch, labels=labels, attention=attention)
+                    yield inputs | _weights_of(part.batch, inputs["labels"])
                 count += 1
+
+
+def _weights_of(batch: Mapping[str, torch.Tensor], labels: torch.Tensor) -> Inputs:
+    """What :meth:`StreamTrainer.compute_loss` takes off again: the weight of every position, of the shape of
+    the labels, and the labels of the whole step; nothing where the recipe has no objective."""
+    if LOSS_WEIGHT not in batch:
+        return {}
+    weights = batch[LOSS_WEIGHT][:, None].expand(batch["labels"].shape)
+    return {LOSS_WEIGHT: weights.reshape(labels.shape), "num_labels": batch["num_labels"]}
 
 
 class _Record(TrainerCallback):

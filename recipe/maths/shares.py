@@ -112,6 +112,48 @@ def from_weights(weights: Mapping[str, Fraction | int]) -> dict[str, Fraction]:
     return {name: weight / total for name, weight in exact.items()}
 
 
+def loss_weights(objective: Mapping[str, Fraction], shares: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """What a label of each name counts in a loss, so that all of them count by the objective.
+
+    The objective's share over the share that is sampled: the mean over what is sampled is exactly one, and
+    labels that are drawn by ``shares`` and weighted so are an importance sample of the objective's mixture.
+    A name that is not sampled has weight 0.
+
+    Args:
+        objective: shares of the mixture that the loss is about; they sum to one.
+        shares: what is sampled, of the same names; they sum to one.
+
+    Raises:
+        ValueError: other names, or a name that has a part of the objective and is not sampled.
+
+    Source:
+        Importance sampling; Owen, *Monte Carlo theory, methods and examples* (2013), section 9.1.
+
+    >>> half, code = Fraction(1, 2), Fraction(1, 10)
+    >>> found = loss_weights({"web": 1 - code, "code": code}, {"web": half, "code": half})
+    >>> [str(weight) for weight in found.values()]
+    ['9/5', '1/5']
+    """
+    lost = [name for name, part in objective.items() if part > 0 and not shares.get(name)]
+    if lost or objective.keys() != shares.keys():
+        raise ValueError(f"no weights for {lost or list(objective)} by shares of {list(shares)}")
+    return {name: objective[name] / share if share else Fraction(0) for name, share in shares.items()}
+
+
+def effective_share(objective: Mapping[str, Fraction], shares: Mapping[str, Fraction]) -> Fraction:
+    """Labels without weights that are worth as much as one with them, where all vary alike; at most one.
+
+    Source:
+        Kish, *Survey Sampling* (1965), section 11.7: the effective sample size of unequal weights.
+
+    >>> half, code = Fraction(1, 2), Fraction(1, 10)
+    >>> effective_share({"web": 1 - code, "code": code}, {"web": half, "code": half})
+    Fraction(25, 41)
+    """
+    weights = loss_weights(objective, shares)
+    return 1 / sum((weight * objective[name] for name, weight in weights.items()), Fraction(0))
+
+
 def common_denominator(shares: Iterable[Fraction]) -> int:
     """The least number all shares are whole parts of."""
     return lcm(*(share.denominator for share in shares))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from recipe.config import Recipe, Rule
+from recipe.maths.shares import effective_share
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.cursor_block import block_place
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
@@ -17,6 +18,7 @@ from recipe.mixing.planned import PackingCost, Plan, PoolInStage, PoolPlan, Stag
 from recipe.mixing.simulated import declared_stock, read_stock
 from recipe.mixing.snapshot import Cursor, Snapshot
 from recipe.mixing.trial import policy_problems
+from recipe.mixing.weighing import loss_warnings
 from recipe.pools import Pool
 
 __all__ = ["Plan", "make_plan"]
@@ -78,7 +80,7 @@ def make_plan(
         exact=exact,
         end_step=end.step if end is not None and end.ended else None,
         problems=tuple(problems),
-        warnings=(*warnings, *parallel_warnings(settled)),
+        warnings=(*warnings, *parallel_warnings(settled), *loss_warnings(settled)),
         opened=opened,
     )
 
@@ -118,6 +120,7 @@ def _stage(recipe: Recipe, layout: StageLayout, yields: Mapping[str, EpochYield]
     chunk = layout.planned(0, layout.chunk)
     total = _counted_total(layout, shares, yields)
     pools = {}
+    objective, weights = recipe.objective(layout.name), recipe.loss_weights(layout.name) or ()
     for name, tokens in zip(recipe.pools, planned, strict=True):
         epoch = yields.get(name)
         need = Fraction(tokens) if epoch is not None and epoch.is_declared else shares[name] * total
@@ -134,10 +137,20 @@ def _stage(recipe: Recipe, layout: StageLayout, yields: Mapping[str, EpochYield]
             padding=round(times * epoch.padding) if epoch else 0,
             dropped={reason: round(times * n) for reason, n in epoch.dropped.items()} if epoch else {},
             epoch=epoch.to_plain() if epoch else {},
+            objective=None if objective is None else objective[name],
+            loss_weights=tuple(leg[name] for leg in weights),
         )
     allotment = dict(zip(recipe.pools, chunk, strict=True))
     groups = dict(recipe.group_shares(layout.name))
-    return StagePlan(layout=layout, chunk_allotment=allotment, pools=pools, groups=groups, packing={})
+    effective = None if objective is None else effective_share(objective, recipe.shares(layout.name))
+    return StagePlan(
+        layout=layout,
+        chunk_allotment=allotment,
+        pools=pools,
+        groups=groups,
+        packing={},
+        effective_share=effective,
+    )
 
 
 def _counted_total(

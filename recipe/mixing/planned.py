@@ -33,6 +33,10 @@ class PoolInStage:
     """Tokens left out on the way, by reason."""
     epoch: Mapping[str, int]
     """What one whole reading gives under the stage's rule: sequences, and tokens by kind."""
+    objective: Fraction | None = None
+    """Its share of what the loss counts; None: every label counts once."""
+    loss_weights: tuple[Fraction, ...] = ()
+    """What its labels count in the loss, in every leg of the stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class StagePlan:
     groups: Mapping[str, Fraction]
     packing: Mapping[str, PackingCost]
     """What the stage's packing costs, and what the other method would."""
+    effective_share: Fraction | None = None
+    """Labels without weights that are worth one with the last leg's; None without an objective."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,14 +152,28 @@ def _stage_to_plain(stage: StagePlan) -> dict[str, Any]:
                 "padding": pool.padding,
                 "dropped": dict(pool.dropped),
                 "epoch": dict(pool.epoch),
+                **_weights_to_plain(pool),
             }
             for name, pool in stage.pools.items()
         },
         "groups": {name: str(share) for name, share in stage.groups.items()},
+        **({} if stage.effective_share is None else {"effective_share": float(stage.effective_share)}),
         "packing": {
             method: {"padding": float(cost.padding), "cut_documents": round(cost.cut_documents)}
             for method, cost in stage.packing.items()
         },
+    }
+
+
+def _weights_to_plain(pool: PoolInStage) -> dict[str, Any]:
+    """What the loss counts of a pool; in a ramp ``loss_weight`` is that of the stage's own shares."""
+    if pool.objective is None:
+        return {}
+    weights = [str(weight) for weight in pool.loss_weights]
+    return {
+        "objective": str(pool.objective),
+        "loss_weight": weights[-1],
+        **({"loss_weight_at_first": weights[0]} if len(weights) > 1 else {}),
     }
 
 

@@ -15,6 +15,7 @@ from recipe.mixing.memory import Memory
 from recipe.mixing.reading import LABELS
 from recipe.mixing.sheets import Library
 from recipe.mixing.walker import Ground, Walked, Walker
+from recipe.mixing.weighing import Weighing
 from recipe.sequences.assembly import (
     FLAGS,
     MULTIPLE,
@@ -129,6 +130,7 @@ class Reader:
         self._span: Span | None = None
         self._lock = threading.Lock()
         self._buffers = Buffers()
+        self._weighing = Weighing(ground.recipe, ground.curriculum)
 
     def span(self, step: int) -> Span | None:
         """The span that holds a step; None where a pool that ran dry ended the run before it.
@@ -181,7 +183,7 @@ class Reader:
             order = balanced_order(span.costs(step), deal.size, deal.micro_batch)
             places = dealt_rows(span.batch, deal.rank, deal.size, deal.micro_batch)
             rows = span.first_row(step) + order[places]
-        batch = self._copied(span, rows, cu_seqlens=deal.cu_seqlens)
+        batch = self._copied(span, step, rows, cu_seqlens=deal.cu_seqlens)
         if deal.rows or self._ground.recipe.deal != "order":
             batch["rows"] = rows - span.first_row(step)
         return batch
@@ -193,15 +195,18 @@ class Reader:
             return None
         if len(rows) and not 0 <= rows.min() <= rows.max() < span.batch:
             raise ValueError(f"rows {rows.min()}..{rows.max()} are outside 0..{span.batch - 1}")
-        return self._copied(span, span.first_row(step) + rows, cu_seqlens=False)
+        return self._copied(span, step, span.first_row(step) + rows, cu_seqlens=False)
 
-    def _copied(self, span: Span, rows: NDArray[np.int64], *, cu_seqlens: bool) -> Batch:
+    def _copied(self, span: Span, step: int, rows: NDArray[np.int64], *, cu_seqlens: bool) -> Batch:
         page, arrays = self._buffers.take(len(rows), span.context)
         what = (span.sheet, rows, span.sources)
         while (slot := assemble(what, self._library.widths, page)) >= 0:
             self._library.open(slot)
         batch: Batch = arrays._asdict()
         batch["pool"] = span.sheet.pool[rows]
+        weights = self._weighing.of_rows(step, batch["pool"])
+        if weights is not None:
+            batch["loss_weight"] = weights
         if cu_seqlens:
             batch |= _lengths(arrays.segment_ids, int(span.sources.rules[:, MULTIPLE].max(initial=1)))
         return batch

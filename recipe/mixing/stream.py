@@ -21,6 +21,7 @@ from recipe.mixing.reading import BlockCache
 from recipe.mixing.sheets import Library
 from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.walker import Ground, Walker
+from recipe.mixing.weighing import Weights, weights_at
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.sequences.assembly import MULTIPLE, TOKENS
@@ -149,11 +150,12 @@ class Stream:
 
         Returns:
             ``input_ids``, ``labels`` int64[rows, context]; ``position_ids``, ``segment_ids`` int32 (-1 is
-            padding); ``attention_mask`` int8; ``pool`` int64[rows], an index into ``pools``. On request
-            ``cu_seqlens`` int32[segments + 1] over the flattened rows, and ``max_seqlen``; where documents
-            are padded to a multiple, ``cu_seqlens`` counts true positions and ``cu_seqlens_padded`` says
-            where segments begin. On request, and where they are dealt balanced, ``rows`` int64[rows]: their
-            places in the schedule, to which :meth:`provenance` refers.
+            padding); ``attention_mask`` int8; ``pool`` int64[rows], an index into ``pools``; where a stage
+            has an objective ``loss_weight`` float32[rows], what the row's labels count in the loss. On
+            request ``cu_seqlens`` int32[segments + 1] over the flattened rows, and ``max_seqlen``; where
+            documents are padded to a multiple, ``cu_seqlens`` counts true positions and
+            ``cu_seqlens_padded`` says where segments begin. On request, and where they are dealt balanced,
+            ``rows`` int64[rows]: their places in the schedule, to which :meth:`provenance` refers.
 
         Raises:
             ValueError: the run has no such step, ended before it, or has no such rank.
@@ -252,6 +254,16 @@ class Stream:
         """
         span = self._spanned(step)
         return int(span.labels[step - span.first_step])
+
+    def loss_weights(self, step: int) -> Weights | None:
+        """What a label of each pool counts in the loss of a step, exactly; None: one each.
+
+        The share of the stage's ``objective`` over the share in force, in the leg that the step lies in.
+
+        Raises:
+            ValueError: the run has no such step.
+        """
+        return weights_at(self.recipe, self.curriculum, step)
 
     def known(self, step: int) -> Snapshot:
         """The last snapshot at or before a step that something passed; nothing is walked for it."""

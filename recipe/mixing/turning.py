@@ -175,6 +175,8 @@ def _of_stage(old: Recipe, new: Recipe, name: str, finished: bool) -> Iterator[P
         yield Problem(f"{where}.chunk", new.stages[name].chunk, expected, "leave it as it is")
     if finished and _shares(old, name) != _shares(new, name, tuple(old.pools)):
         yield Problem(f"{where}.{new.stages[name].shares_form}", "other shares", "those it had", BRANCH)
+    if finished and _objective(old, name) != _objective(new, name):
+        yield Problem(f"{where}.objective", "another objective", "what its loss counted", BRANCH)
 
 
 _OTHER_TRANSFORM = (
@@ -190,6 +192,12 @@ def _shares(recipe: Recipe, stage: str, pools: tuple[str, ...] = ()) -> list[obj
         known = {name: share for name, share in leg.shares.items() if not pools or name in pools or share}
         legs.append((leg.start, known))
     return legs
+
+
+def _objective(recipe: Recipe, stage: str) -> dict[str, object] | None:
+    """What the loss of a stage counts; a pool without a part counts as one that is not there."""
+    objective = recipe.objective(stage)
+    return None if objective is None else {name: part for name, part in objective.items() if part}
 
 
 def _of_steps(old: Recipe, new: Recipe, at: Snapshot, stage: str) -> Iterator[Problem]:

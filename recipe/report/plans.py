@@ -34,10 +34,12 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
     """Pools that are drawn, then groups in brackets: a group's line repeats what its pools hold."""
     allotment = stage["chunk_allotment"]
     stock_only = [pool for pool in stage["pools"] if pools[pool]["measured_tokens"] is None]
+    is_weighted = "effective_share" in stage
     rows: list[tuple[str, ...]] = [
         (
             pool,
             percent(Fraction(row["share"])),
+            *(_weight(row) if is_weighted else ()),
             f"{allotment[pool]:,}",
             amount(row["tokens"]),
             amount(row["need"]),
@@ -49,7 +51,7 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
         if Fraction(row["share"]) > 0
     ]
     rows += [
-        (f"[{group}]", percent(Fraction(share)), *[""] * 8)
+        (f"[{group}]", percent(Fraction(share)), *[""] * (10 if is_weighted else 8))
         for group, share in stage["groups"].items()
         if Fraction(share) > 0
     ]
@@ -57,6 +59,7 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
     columns = (
         "pool",
         "share" if ramp is None else "mean share",
+        *(("objective", "loss weight") if is_weighted else ()),
         "of a chunk" if ramp is None else "first chunk",
         "tokens",
         "need",
@@ -73,14 +76,29 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
         rows,
         total=(
             "all",
-            "",
+            *[""] * (3 if is_weighted else 1),
             f"{sum(allotment.values()):,}",
             amount(sum(row["tokens"] for row in stage["pools"].values())),
             amount(sum(row["need"] for row in stage["pools"].values())),
             *[""] * 5,
         ),
-        caption="; ".join([*([] if ramp is None else [_ramp_text(ramp)]), *_stock_text(stock_only)]),
+        caption="; ".join(
+            [*([] if ramp is None else [_ramp_text(ramp)]), *_loss_text(stage), *_stock_text(stock_only)]
+        ),
     )
+
+
+def _weight(row: Plain) -> tuple[str, str]:
+    """What the loss counts of a pool, and what a label of it weighs: over a ramp from what to what."""
+    ends = [row[key] for key in ("loss_weight_at_first", "loss_weight") if key in row]
+    return percent(Fraction(row["objective"])), " → ".join(f"{float(Fraction(end)):.4g}" for end in ends)
+
+
+def _loss_text(stage: Plain) -> list[str]:
+    if "effective_share" not in stage:
+        return []
+    worth = f"{stage['effective_share']:.1%}"
+    return [f"labels weighted so are worth {worth} as many without weights, if pools vary alike"]
 
 
 def _ramp_text(ramp: Plain) -> str:

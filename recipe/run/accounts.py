@@ -16,6 +16,7 @@ from itertools import pairwise, zip_longest
 from recipe.config import Recipe
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.snapshot import COUNTS, PoolState, Snapshot
+from recipe.mixing.weighing import weights_between, weights_plain
 from recipe.run.canonical import Plain
 
 STAGE_COUNTS = ("spent", "body", "overlap", "special", "padding", "labels", "sequences")
@@ -93,6 +94,8 @@ class Accounts:
             },
             "snapshot": end.to_plain(),
         }
+        if weights := weights_between(self.recipe, layout, before.step, end.step):
+            row["loss_weights"] = weights_plain(weights)
         if end.step == layout.stop_step:
             row["overshoot"] = layout.overshoot
         return row

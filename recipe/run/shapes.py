@@ -110,6 +110,8 @@ def _is_total(value: Any) -> bool:
     return _is_mapping(value) and all(type(value.get(key)) is int for key in _COUNTS)
 
 
+_WEIGHTS = _list_of(_holds(step=is_count, pools=_each(_is_text)))
+"""What labels count in the loss, each from which step on."""
 _POINTER = _holds(row=is_count, offset=is_count, step=is_count)
 _PARENT = _holds(
     run=_is_text, id=_is_text, path=_is_text, manifest=_is_first, hash=_is_text, step=is_count, data=_is_text
@@ -203,6 +205,7 @@ _EVERY: Mapping[str, Check] = {
 }
 _OFTEN: Mapping[str, Mapping[str, Check]] = {
     "created": {"parent": _PARENT, "withdrawals": _is_mapping, "grid": _is_span, "stage": _is_text},
+    "chunk": {"loss_weights": _WEIGHTS},
     "checkpoint": {"late": _is_flag},
     "rewind": {"turn": is_count},
     "amend": {"grown": _each(_holds(before=_is_text))},

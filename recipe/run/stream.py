@@ -20,6 +20,7 @@ from recipe.mixing.balancing import Balance
 from recipe.mixing.reader import Batch, Deal, Reader
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.stream import PieceAt, Stream
+from recipe.mixing.weighing import Weights
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.run.head import read_head, snapshot_of
@@ -153,6 +154,12 @@ class RunStream(Stream):
         if step < self.floor:
             return self.at(step).num_labels(step)
         return super().num_labels(step)
+
+    def loss_weights(self, step: int) -> Weights | None:
+        """What a label of each pool counts in the loss, as :meth:`Stream.loss_weights`."""
+        if 0 <= step < self.floor:
+            return self.at(step).loss_weights(step)
+        return super().loss_weights(step)
 
     def order(self, step: int, dp_size: int = 1, micro_batch: int | None = None) -> NDArray[np.int64]:
         """The order in which the rows of a step are dealt, as :meth:`Stream.order`."""

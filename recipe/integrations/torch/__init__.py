@@ -2,7 +2,7 @@
 
 from recipe.integrations.torch.dataset import StreamDataset
 from recipe.integrations.torch.iterable import StreamIterable
-from recipe.integrations.torch.losses import PoolLosses, losses_by, pool_losses
+from recipe.integrations.torch.losses import PoolLosses, losses_by, pool_losses, row_weights, weighted_loss
 from recipe.integrations.torch.masks import Varlen, attention_bias, block_mask, varlen
 from recipe.integrations.torch.micro import MicroBatch
 from recipe.integrations.torch.place import Item, TrainerPlace
@@ -22,5 +22,7 @@ __all__ = [
     "losses_by",
     "pool_losses",
     "ranks_from",
+    "row_weights",
     "varlen",
+    "weighted_loss",
 ]

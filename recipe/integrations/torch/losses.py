@@ -5,7 +5,9 @@ What is kept are sums and counts, so that micro-batches, steps and ranks add up 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import torch
@@ -14,6 +16,8 @@ import torch.distributed as dist
 from recipe.config import Recipe
 
 IGNORED = -100
+LOSS_WEIGHT = "loss_weight"
+"""float32[rows] of a batch whose recipe has an objective."""
 
 
 class PoolLosses(NamedTuple):
@@ -44,9 +48,68 @@ class PoolLosses(NamedTuple):
             both[name] = (sum(pair[0] for pair in members), sum(pair[1] for pair in members))
         return {name: total / count for name, (total, count) in both.items() if count}
 
+    def weighted_mean(self, weights: Sequence[Fraction | float]) -> float:
+        """Mean loss of the labels, each with its pool's weight: ``sum(w * loss) / sum(w)``.
+
+        Of labels of one leg it is the mean of the objective's mixture, for any number of steps and ranks
+        that were added up; waits for the device.
+
+        Args:
+            weights: by pool in the recipe's order, as ``stream.loss_weights(step).values()``.
+
+        Raises:
+            ValueError: no label has a weight above 0.
+        """
+        counted = zip(weights, self.sums.tolist(), self.labels.tolist(), strict=True)
+        both = [(float(weight) * total, float(weight) * count) for weight, total, count in counted]
+        if not (whole := math.fsum(count for _, count in both)):
+            raise ValueError("no label has a weight above 0: there is no mean")
+        return math.fsum(total for total, _ in both) / whole
+
     def total(self) -> tuple[float, int]:
         """Summed loss and number of labels of all pools."""
         return float(self.sums.sum()), int(self.labels.sum())
+
+
+def row_weights(batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """What the labels of each row count in the loss, float32[rows]: ones where the recipe has no objective.
+
+    >>> row_weights({"pool": torch.tensor([1, 0])}).tolist()
+    [1.0, 1.0]
+    """
+    if LOSS_WEIGHT in batch:
+        return batch[LOSS_WEIGHT]
+    return torch.ones(batch["pool"].shape, dtype=torch.float32, device=batch["pool"].device)
+
+
+def weighted_loss(
+    token_losses: torch.Tensor,
+    batch: Mapping[str, torch.Tensor],
+    num_labels: int | torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The part of a step's loss that some of its rows are: ``sum(weight * loss) / num_labels``.
+
+    Added up over the micro-batches and ranks of a step it is the step's loss; nobody is asked for a sum.
+    (Where gradients are *averaged* over ranks, multiply it by the number of ranks.) A label's weight is the
+    same in every batch of a leg, whatever else is in the batch, and by exact counts the weights of a leg's
+    labels come to ``num_labels`` of all its steps, within the schedule's drift: the gradient is in
+    expectation that of a run that samples the objective. Labels of weight 0 are in ``num_labels`` too.
+
+    Args:
+        token_losses: float[rows, context] with ``reduction="none"``; what stands where there is no label is
+            not looked at.
+        batch: rows of a step: ``labels``, ``pool``, ``num_labels``, and ``loss_weight`` where there is one.
+        num_labels: of the whole step over all ranks and micro-batches; default: the batch's.
+
+    >>> batch = {"labels": torch.tensor([[5, -100], [7, 8]]), "pool": torch.tensor([1, 0])}
+    >>> batch |= {"loss_weight": torch.tensor([0.5, 1.25]), "num_labels": torch.tensor(3)}
+    >>> round(float(weighted_loss(torch.tensor([[1.0, 9.0], [2.0, 4.0]]), batch)), 4)
+    2.6667
+    """
+    counted = torch.where(batch["labels"] != IGNORED, token_losses, 0)
+    each = counted.sum(dim=1, dtype=torch.float32) * row_weights(batch)
+    whole = batch["num_labels"] if num_labels is None else num_labels
+    return each.sum() / (max(whole, 1) if isinstance(whole, int) else whole.clamp(min=1))
 
 
 def pool_losses(token_losses: torch.Tensor, batch: Mapping[str, torch.Tensor], num_pools: int) -> PoolLosses:

@@ -16,7 +16,7 @@ import torch
 
 from recipe.config import Recipe
 from recipe.errors import RecipeError
-from recipe.integrations.torch.losses import IGNORED, PoolLosses, pool_losses
+from recipe.integrations.torch.losses import IGNORED, LOSS_WEIGHT, PoolLosses, pool_losses
 from recipe.integrations.training import weights
 from recipe.integrations.training.heldout import read_held_out
 from recipe.integrations.training.model import GPT, GPTConfig, token_losses
@@ -61,7 +61,7 @@ class Trainer:
         self._by_pool: PoolLosses | None = None
 
     def take(self, batch: Batch, *, rate: float) -> float:
-        """One optimizer step; the mean loss of its labels, in nats.
+        """One optimizer step; the mean loss of its labels, in nats: with their weights, where there are some.
 
         Raises:
             RecipeError: the loss is no number: nothing was learnt from it.
@@ -74,8 +74,9 @@ class Trainer:
         for first in range(0, len(batch["pool"]), each):
             part = {name: array[first : first + each] for name, array in rows.items()}
             losses, targets = self.losses(part)
-            torch.autograd.backward(losses.sum() / max(total, 1))
-            summed += losses.detach().sum()
+            counted = losses * part[LOSS_WEIGHT][:, None] if LOSS_WEIGHT in part else losses
+            torch.autograd.backward(counted.sum() / max(total, 1))
+            summed += counted.detach().sum()
             found = pool_losses(losses, {**part, "labels": targets}, self._num_pools)
             self._by_pool = found if self._by_pool is None else self._by_pool.plus(found)
         mean = float(summed) / max(total, 1)

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from recipe.config import Recipe, recipe_from_plain, recipe_to_plain
-from recipe.config.stage import SHARES
+from recipe.config.stage import OBJECTIVE, SHARES
 from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
 from recipe.mixing.turning import base_snapshot
 from recipe.mixing.unread import at_next_epoch, is_begun
@@ -47,7 +47,7 @@ def renamed(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
         if isinstance(within := group.get("within"), dict) and "shares" in within:
             within["shares"] = _keys(within["shares"], names)
     for stage in data["stages"].values():
-        for form in SHARES:
+        for form in (*SHARES, OBJECTIVE):
             if form in stage:
                 stage[form] = _keys(stage[form], names)
     return recipe_from_plain(data, source=recipe.name)

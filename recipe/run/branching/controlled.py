@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from recipe.config import Recipe, difference
-from recipe.config.stage import BATCHES, LENGTHS, SHARES
+from recipe.config.stage import BATCHES, LENGTHS, OBJECTIVE, SHARES
 from recipe.mixing.curriculum import Curriculum
 from recipe.run.branching.share_differences import (
     changes_no_share,
@@ -124,7 +124,8 @@ def _implies(recipes: tuple[Recipe, Recipe], name: str, key: str) -> bool:
         theirs = next((form for form in alternatives if _is_below(changed, form)), None)
         if mine is not None and theirs is not None and mine != theirs:
             return True
-    if named[2] not in SHARES or differing[2] not in (*SHARES, "shares"):
+    is_of_loss = named[2] == differing[2] == OBJECTIVE
+    if not is_of_loss and (named[2] not in SHARES or differing[2] not in (*SHARES, "shares")):
         return False
     return len(named) == 3 or any(differing[-1] in members(recipe, named[3]) for recipe in recipes)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from recipe.config import Recipe
 from recipe.config.overrides import read_overrides
+from recipe.config.stage import OBJECTIVE
 from recipe.mixing.outlook import Outlook
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.withdrawals import Withdrawals
@@ -65,6 +66,7 @@ def _named(planned: Planned) -> list[str]:
     )
     if wish.from_pool is not None:
         keys += [f"stages.{stage}.quotas.{wish.from_pool}" for stage in stages]
+        keys += [f"stages.{stage}.{OBJECTIVE}.{wish.from_pool}" for stage in _weighed(keys)]
     if wish.end_stage is not None:
         both = [name for name in dict.fromkeys([*planned.old.stages, *planned.recipe.stages])]
         changed = [name for name in both if planned.old.stages.get(name) != planned.recipe.stages.get(name)]
@@ -72,6 +74,14 @@ def _named(planned: Planned) -> list[str]:
     if planned.is_retokenised:
         keys.append("start")
     return keys
+
+
+def _weighed(keys: Sequence[str]) -> list[str]:
+    """Stages for which keys of what their loss counts are named."""
+    places = [key.split(".") for key in keys]
+    return list(
+        dict.fromkeys(place[1] for place in places if place[0] == "stages" and place[2:3] == [OBJECTIVE])
+    )
 
 
 def parent_record(origin: Origin, planned: Planned, control: Control) -> Plain:

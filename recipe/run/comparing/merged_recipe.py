@@ -2,8 +2,8 @@
 
 ``base`` is the recipe that the branch started from, ``theirs`` its own, ``ours`` the one in force where
 the changes go. What the branch did not change stays as it is; what both changed, and not to the same
-value, is refused. The shares of a stage are one value: half of them would be no mixture. Seeds, names
-and places are no part of what is taken over.
+value, is refused. The shares of a stage are one value, with what its loss counts: half of them would be no
+mixture. Seeds, names and places are no part of what is taken over.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recipe.config import Recipe, recipe_from_plain, recipe_to_plain
-from recipe.config.stage import SHARES
+from recipe.config.stage import OBJECTIVE, SHARES
 from recipe.errors import Problem, RecipeError
 from recipe.run.comparing.arms import without_seeds
 
-_SHARES = (*SHARES, "quota_ramp")
+_SHARES = (*SHARES, "quota_ramp", OBJECTIVE)
 _LEFT_OUT = ("name", "pools_root", "sink", "seed")
 _NOTHING = object()
 
