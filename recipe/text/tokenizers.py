@@ -139,7 +139,7 @@ class JsonTokenizer:
         self._tokenizer.encode_special_tokens = True
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        vocabulary = self.vocabulary()
         self.vocab_size = max(vocabulary.values(), default=-1) + 1
         added = {token.content for token in self._tokenizer.get_added_tokens_decoder().values()}
         self.eos = _find_eos(vocabulary, added, eos, self.path)
@@ -167,13 +167,22 @@ class JsonTokenizer:
         normaliser = self._tokenizer.normalizer
         return text if normaliser is None else normaliser.normalize_str(text)
 
+    def content(self) -> dict[str, Any]:
+        """What the file says, as the library has read it."""
+        content: dict[str, Any] = json.loads(self._tokenizer.to_str())
+        return content
+
+    def vocabulary(self) -> dict[str, int]:
+        """Ids of all tokens, added ones included."""
+        return self._tokenizer.get_vocab(with_added_tokens=True)
+
     def fingerprint(self) -> str:
         """Hash of all that makes ids, whatever the file's layout, name or place."""
         return self._fingerprint
 
     @cached_property
     def _fingerprint(self) -> str:
-        content = json.loads(self._tokenizer.to_str())
+        content = self.content()
         for key in ("version", "truncation", "padding", "post_processor"):
             content.pop(key, None)  # what is switched off changes no id
         return _hash({"kind": "json", "content": content, "eos": self.eos, "probes": _probe(self)})
