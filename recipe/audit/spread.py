@@ -21,7 +21,7 @@ from recipe.config import Rule
 from recipe.pools import Pool
 from recipe.sequences.blocks import measure, plan_block
 from recipe.sequences.reading_order import block_documents
-from recipe.sequences.slicing import AHEAD, OVERSIZE, TAILS, Cutting, Documents, slice_documents
+from recipe.sequences.slicing import AHEAD, Documents, cutting_of, slice_documents
 
 MOST_DOCUMENTS = 1 << 26
 """Pools of more documents are counted only where their readings can be told from the cursor alone."""
@@ -179,15 +179,7 @@ def _kept(read: Read, rule: Rule, documents: NDArray[np.int64]) -> NDArray[np.in
         tokens = np.where(known.of(documents) > 0, 0, tokens)
     if not drops(rule):
         return tokens
-    cutting = Cutting(
-        rule.window,
-        rule.stride,
-        rule.room,
-        TAILS.index(rule.tail),
-        rule.min_tail,
-        OVERSIZE.index(rule.oversize),
-    )
-    pieces, _ = slice_documents(Documents(tokens, measured.bos, measured.eos), cutting)
+    pieces, _ = slice_documents(Documents(tokens, measured.bos, measured.eos), cutting_of(rule))
     kept = np.zeros(len(tokens), np.int64)
     kept[pieces.document] = pieces.stop  # in rising order: the last piece of a document counts
     return kept

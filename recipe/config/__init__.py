@@ -20,14 +20,13 @@ from recipe.config.model import (
     PoolConfig,
     QuotaRamp,
     SinkConfig,
-    Slicing,
-    SlicingConfig,
     StartConfig,
     TokenizerConfig,
 )
 from recipe.config.recipe import Recipe, Rule
 from recipe.config.schema import recipe_schema
 from recipe.config.settling import settle
+from recipe.config.slicing import Slicing, SlicingConfig
 from recipe.config.spans import Span, Stretch, stage_spans
 from recipe.config.stage import Stage
 from recipe.config.strict_yaml import parse_yaml, read_yaml

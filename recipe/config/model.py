@@ -9,14 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_serializer
 
 from recipe.config.free import FreeMapping
-from recipe.config.partial import Model, overlay
+from recipe.config.partial import Model
 from recipe.config.problems import TARGET, problem
+from recipe.config.slicing import SlicingConfig
 from recipe.config.transform import TransformConfig
 from recipe.config.values import Amount, Count, Multiple, Prior, Ramp, RampSteps, Text
 
 Exhaustion = Literal["repeat", "stop", "redistribute"]
-Tail = Literal["keep", "backfill", "drop", "pad"]
-Oversize = Literal["split", "truncate", "drop"]
 Method = Literal["best_fit", "concat", "none"]
 Attention = Literal["piece", "sequence"]
 Positions = Literal["restart", "continue"]
@@ -124,52 +123,6 @@ class PolicyConfig(Model):
     @model_serializer
     def _plain(self) -> dict[str, Any]:
         return {TARGET: self.target, "every": self.every, **self.params}
-
-
-class SlicingConfig(Model):
-    """How documents longer than a window are cut; what is left out has its default, or the stage's rule."""
-
-    window: Count | None = None
-    """Document tokens in a piece; default: the stage's ``context``, and at most that."""
-    stride: Count | None = None
-    """Tokens between two window starts; default: the window, which means no overlap."""
-    tail: Tail | None = None
-    """What happens to the end of a document: ``keep`` (default), ``backfill``, ``drop`` or ``pad``."""
-    min_tail: Amount | None = None
-    """With ``backfill``: fewer fresh tokens are dropped and counted; default: a quarter of the window."""
-    overlap_labels: bool | None = None
-    """Whether tokens read again as overlap carry labels again; default false."""
-    oversize: Oversize | None = None
-    """Documents longer than the window: ``split`` (default), ``truncate`` or ``drop``."""
-
-    def over(self, under: SlicingConfig | None) -> SlicingConfig:
-        """This config with what it leaves out taken from another."""
-        return self if under is None else overlay(self, under)
-
-    def resolved(self, context: int) -> Slicing:
-        """The rule for a stage's context."""
-        window = self.window if self.window is not None else context
-        return Slicing(
-            window=window,
-            stride=self.stride if self.stride is not None else window,
-            tail=self.tail or "keep",
-            min_tail=self.min_tail if self.min_tail is not None else window // 4,
-            overlap_labels=bool(self.overlap_labels),
-            oversize=self.oversize or "split",
-        )
-
-
-class Slicing(Model):
-    """A slicing rule with every default filled in."""
-
-    window: int
-    """Document tokens in a piece."""
-    stride: int
-    """Tokens between two window starts."""
-    tail: Tail
-    min_tail: int
-    overlap_labels: bool
-    oversize: Oversize
 
 
 class Packing(Model):

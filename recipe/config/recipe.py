@@ -20,18 +20,17 @@ from recipe.config.model import (
     Labels,
     Method,
     ModelConfig,
-    Oversize,
     ParallelConfig,
     PolicyConfig,
     PoolConfig,
     Positions,
     SinkConfig,
     StartConfig,
-    Tail,
     TokenizerConfig,
 )
 from recipe.config.partial import Model
 from recipe.config.spans import Span, stage_spans
+from recipe.config.slicing import Align, Oversize, Specials, Tail
 from recipe.config.stage import Stage
 from recipe.config.transform import MARKERS, FimConfig
 from recipe.config.values import LARGEST_SEED, Count, Name, Seed
@@ -61,6 +60,16 @@ class Rule:
     fim: FimConfig | None = None
     """Pieces that are filled in the middle: three markers more."""
 
+    strides: tuple[int, int, int] | None = None
+    """Strides in head, middle and tail of a document, where they differ."""
+    random_offset: bool = False
+    """Whether a long document's windows start at a place that hashes choose."""
+    density: tuple[Fraction, Fraction, Fraction] | None = None
+    """Shares of pieces that are kept in head, middle and tail; None: all."""
+    specials: Specials = "document"
+    align: Align = "none"
+    align_within: int = 0
+    """Tokens that a cut may move back; 0 where nothing is aligned."""
     @property
     def room(self) -> int:
         """Positions that a piece and its marks may take: the context, less the markers of a transform."""

@@ -9,9 +9,10 @@ from typing import Any
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from recipe.config.model import Batch, Packing, QuotaRamp, Slicing, SlicingConfig
+from recipe.config.model import Batch, Packing, QuotaRamp
 from recipe.config.partial import Model
 from recipe.config.share_values import Quotas, TokenQuotas, Weights
+from recipe.config.slicing import Slicing, SlicingConfig
 from recipe.config.values import Context, Count
 from recipe.maths.amounts import parse_amount
 from recipe.maths.shares import from_weights

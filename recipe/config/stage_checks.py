@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from recipe.config.model import SlicingConfig
 from recipe.config.partial import Model, given_of, is_given, overlay, run_checks
 from recipe.config.problems import Fault
+from recipe.config.slicing import WINDOW_MARKS, SlicingConfig
 from recipe.config.stage import BATCHES, LENGTHS, SHARES, Stage
 
 LARGEST_BATCH = 2**37
@@ -84,15 +84,32 @@ def _slicing_faults(slicing: SlicingConfig, stage: Stage) -> list[Fault]:
 
 
 def _window_fits(slicing: SlicingConfig, stage: Stage) -> Iterator[Fault]:
-    if slicing.window is not None and slicing.window > stage.context:
-        fix = f"lower the window to {stage.context}, or raise the stage's context"
-        yield Fault(("window",), slicing.window, f"1..{stage.context} (the context)", fix)
+    most, less = stage.context - slicing.marks, " less BOS and EOS" if slicing.marks else ""
+    if most < 1:
+        fix = f"use specials: document, or raise the context to {WINDOW_MARKS + 1} or more"
+        expected = f"document with a context of {stage.context}"
+        yield Fault(("specials",), slicing.specials, expected, fix)
+    elif slicing.window is not None and slicing.window > most:
+        fix = f"lower the window to {most}, or raise the stage's context"
+        yield Fault(("window",), slicing.window, f"1..{most} (the context{less})", fix)
 
 
 def _stride_leaves_no_gap(slicing: SlicingConfig, stage: Stage) -> Iterator[Fault]:
-    if slicing.stride is not None and slicing.stride > (window := _window(slicing, stage)):
-        fix = f"lower the stride to {window}, or raise the window: a larger stride would skip tokens"
-        yield Fault(("stride",), slicing.stride, f"1..{window} (the window)", fix)
+    given, window = slicing.stride, _window(slicing, stage)
+    by_region = given if isinstance(given, dict) else {"": given}
+    for region, stride in by_region.items():
+        if stride is not None and stride > window:
+            fix = f"lower the stride to {window}, or raise the window: a larger stride would skip tokens"
+            yield Fault(
+                ("stride", region) if region else ("stride",), stride, f"1..{window} (the window)", fix
+            )
+
+
+def _cuts_stay_in_order(slicing: SlicingConfig, stage: Stage) -> Iterator[Fault]:
+    within, stride = slicing.align_within, min(slicing.strides(_window(slicing, stage)))
+    if within is not None and slicing.align not in (None, "none") and within >= stride:
+        fix = f"lower align_within to {stride - 1}, or leave it out"
+        yield Fault(("align_within",), within, f"0..{stride - 1} (less than the stride)", fix)
 
 
 def _tail_fits(slicing: SlicingConfig, stage: Stage) -> Iterator[Fault]:
@@ -102,7 +119,7 @@ def _tail_fits(slicing: SlicingConfig, stage: Stage) -> Iterator[Fault]:
 
 
 def _window(slicing: SlicingConfig, stage: Stage) -> int:
-    return slicing.window if slicing.window is not None else stage.context
+    return slicing.window if slicing.window is not None else stage.context - slicing.marks
 
 
 def _concat_has_one_window(slicing: SlicingConfig, stage: Stage) -> Iterator[Fault]:
@@ -124,9 +141,32 @@ def _concat_reads_all(slicing: SlicingConfig, stage: Stage) -> Iterator[Fault]:
         yield Fault(("oversize",), slicing.oversize, "split with packing concat", fix)
 
 
+def _concat_cuts_anywhere(slicing: SlicingConfig, stage: Stage) -> Iterator[Fault]:
+    """Documents that are joined before they are cut have no windows of their own."""
+    if stage.packing.method != "concat":
+        return
+    options = (
+        ("stride", slicing.stride if isinstance(slicing.stride, dict) else None, None, "one number"),
+        ("offset", slicing.offset, 0, "0"),
+        ("density", slicing.density or None, None, "1"),
+        ("specials", slicing.specials, "document", "document"),
+        ("align", slicing.align, "none", "none"),
+    )
+    for key, given, default, expected in options:
+        if given not in (None, default):
+            fix = f"use {expected}, or packing best_fit: concat cuts what is joined, not documents"
+            yield Fault((key,), _shown(given), f"{expected} with packing concat", fix)
+
+
+def _shown(given: object) -> object:
+    return ", ".join(f"{key} {value}" for key, value in given.items()) if isinstance(given, dict) else given
+
+
 _SLICING_CHECKS = (
     _window_fits,
     _stride_leaves_no_gap,
+    _cuts_stay_in_order,
+    _concat_cuts_anywhere,
     _tail_fits,
     _concat_has_one_window,
     _concat_has_one_tail,

@@ -79,26 +79,33 @@ def _pieces_are_whole(name: str, pool: PoolConfig, stage: Stage) -> Iterator[Fau
 
 def _leaves_room(name: str, pool: PoolConfig, stage: Stage) -> Iterator[Fault]:
     """Every piece and the markers fit in a row, whichever pieces the hashes choose."""
-    if stage.context < SHORTEST_CONTEXT:
-        fix = f"raise the context to {SHORTEST_CONTEXT} or more, or leave out pools.{name}.transform"
-        expected = f"{SHORTEST_CONTEXT} or more (the markers of pools.{name}.transform, and text)"
+    own = pool.slicing
+    slicing = own.over(stage.declared_slicing) if own is not None else stage.declared_slicing
+    shortest, of = SHORTEST_CONTEXT + slicing.marks, " and BOS and EOS" if slicing.marks else ""
+    if stage.context < shortest:
+        fix = f"raise the context to {shortest} or more, or leave out pools.{name}.transform"
+        expected = f"{shortest} or more (the markers of pools.{name}.transform{of}, and text)"
         yield Fault(("stages", stage.name, "context"), stage.context, expected, fix)
         return
-    own, room = pool.slicing, stage.context - MARKERS
-    slicing = own.over(stage.declared_slicing) if own is not None else stage.declared_slicing
+    room = stage.context - MARKERS - slicing.marks
     place = ("pools", name, "slicing")
     window = slicing.window
-    if window is not None and stage.context >= window > room:
+    if window is not None and stage.context - slicing.marks >= window > room:
         fix = f"write pools.{name}.slicing.window={room}, or leave the window out: it is {room} then"
-        expected = f"1..{room} (the context, less the {MARKERS} markers of the pool's transform)"
+        expected = f"1..{room} (the context, less the {MARKERS} markers of the pool's transform{of})"
         yield Fault((*place, "window"), window, expected, fix)
     if window is not None:
         return
-    for key, given in (("stride", slicing.stride), ("min_tail", slicing.min_tail)):
-        if given is not None and stage.context >= given > room:
-            fix = f"write pools.{name}.slicing.{key}={room}, or less"
-            expected = f"at most {room} (the window: the context, less the markers of the pool's transform)"
-            yield Fault((*place, key), given, expected, fix)
+    stride = slicing.stride
+    strides = stride.items() if isinstance(stride, dict) else [("", stride)]
+    values = [(("stride", region) if region else ("stride",), given) for region, given in strides]
+    for key, given in (*values, (("min_tail",), slicing.min_tail)):
+        if given is not None and stage.context - slicing.marks >= given > room:
+            fix = f"write pools.{name}.slicing.{'.'.join(key)}={room}, or less"
+            expected = (
+                f"at most {room} (the window: the context, less the markers of the pool's transform{of})"
+            )
+            yield Fault((*place, *key), given, expected, fix)
 
 
 TRANSFORM_CHECKS = (transforms,)

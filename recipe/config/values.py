@@ -64,7 +64,8 @@ def full_width_fix(given: object, read: Callable[[object], object]) -> str | Non
     return f"{' '.join(wide)} is full-width: write {narrow}" if wide else None
 
 
-def _amount_schema(least: int) -> dict[str, Any]:
+def amount_schema(least: int) -> dict[str, Any]:
+    """JSON Schema of a whole number, or an amount."""
     number = {"type": "integer", "minimum": least}
     return {
         "anyOf": [number, {"type": "string", "pattern": AMOUNT_PATTERN, "examples": ["10B", "4Mi", "1e9"]}]
@@ -73,11 +74,13 @@ def _amount_schema(least: int) -> dict[str, Any]:
 
 read_tokens = _amount(0)
 """Tokens as a number or an amount."""
+read_count = _amount(1)
+"""The same, at least one."""
 
-Count = Annotated[int, BeforeValidator(_amount(1)), WithJsonSchema(_amount_schema(1))]
+Count = Annotated[int, BeforeValidator(read_count), WithJsonSchema(amount_schema(1))]
 """A whole number of at least one, as a number or an amount."""
 
-Amount = Annotated[int, BeforeValidator(read_tokens), WithJsonSchema(_amount_schema(0))]
+Amount = Annotated[int, BeforeValidator(read_tokens), WithJsonSchema(amount_schema(0))]
 """A whole number of at least zero, as a number or an amount."""
 
 
@@ -90,7 +93,7 @@ def _read_context(given: object) -> int:
 
 
 Context = Annotated[
-    int, BeforeValidator(_read_context), WithJsonSchema({**_amount_schema(1), "maximum": LONGEST_CONTEXT})
+    int, BeforeValidator(_read_context), WithJsonSchema({**amount_schema(1), "maximum": LONGEST_CONTEXT})
 ]
 """Positions of a sequence."""
 
@@ -113,7 +116,7 @@ Multiple = Annotated[
     int | str,
     BeforeValidator(_read_multiple),
     WithJsonSchema(
-        {"anyOf": [*_amount_schema(1)["anyOf"], {"type": "string", "pattern": f"^{MULTIPLE_PATTERN}$"}]}
+        {"anyOf": [*amount_schema(1)["anyOf"], {"type": "string", "pattern": f"^{MULTIPLE_PATTERN}$"}]}
     ),
 ]
 """Positions that something is a multiple of: a number, or a product such as ``2*cp``."""
@@ -150,8 +153,8 @@ Prior = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                *_amount_schema(0)["anyOf"],
-                {"type": "object", "additionalProperties": _amount_schema(0)},
+                *amount_schema(0)["anyOf"],
+                {"type": "object", "additionalProperties": amount_schema(0)},
             ]
         }
     ),
@@ -214,7 +217,7 @@ Ramp = Annotated[
         {
             "type": "object",
             "propertyNames": {"pattern": AMOUNT_PATTERN},
-            "additionalProperties": _amount_schema(1),
+            "additionalProperties": amount_schema(1),
             "minProperties": 1,
         }
     ),
@@ -224,13 +227,13 @@ Ramp = Annotated[
 RampSteps = Annotated[
     int,
     BeforeValidator(_amount(1, MOST_RAMP_STEPS, like="64")),
-    WithJsonSchema({**_amount_schema(1), "maximum": MOST_RAMP_STEPS}),
+    WithJsonSchema({**amount_schema(1), "maximum": MOST_RAMP_STEPS}),
 ]
 """Steps of a quota ramp."""
 
 Seed = Annotated[
     int,
     BeforeValidator(_amount(0, like="1234")),
-    WithJsonSchema({**_amount_schema(0), "maximum": LARGEST_SEED}),
+    WithJsonSchema({**amount_schema(0), "maximum": LARGEST_SEED}),
 ]
 """A base seed, ``0..2**63-1``."""

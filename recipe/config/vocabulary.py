@@ -11,7 +11,6 @@ from recipe.config.model import (
     PoolConfig,
     QuotaRamp,
     SinkConfig,
-    SlicingConfig,
     StartConfig,
     TokenizerConfig,
 )
@@ -19,6 +18,7 @@ from recipe.config.partial import Model
 from recipe.config.problems import Vocabulary
 from recipe.config.recipe import Recipe
 from recipe.config.stage import Stage
+from recipe.config.slicing import SlicingConfig
 from recipe.config.transform import FimConfig, TransformConfig
 
 TOP_ONLY_WRITTEN = ("every_stage", "curriculum")
@@ -30,12 +30,6 @@ def keys_of(model: type[Model]) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items() if not info.exclude]
 
 
-_SLICING_LATER = {
-    "align": "cuts at paragraph or sentence ends; leave it out, cuts are at token counts",
-    "align_within": "belongs to align; leave it out",
-    "density": "thinning; leave it out, every piece is kept",
-    "offset": "random offsets; leave it out, windows start at token 0",
-}
 _VIEW_LATER = "views of a pool; prepare a pool of its own instead"
 _POOL_LATER = dict.fromkeys(("of", "where", "min_tokens", "max_tokens", "by"), _VIEW_LATER)
 
@@ -66,8 +60,6 @@ VOCABULARY = Vocabulary(
     },
     later={
         ("pools", "*"): _POOL_LATER,
-        ("pools", "*", "slicing"): _SLICING_LATER,
-        **{(*place, "slicing"): _SLICING_LATER for place in (("every_stage",), ("stages", "*"))},
         **{
             (*place, "packing"): {"eos_keep": "random separators; leave it out, every separator is kept"}
             for place in (("every_stage",), ("stages", "*"))
@@ -112,6 +104,8 @@ VOCABULARY = Vocabulary(
         ("stages", "*", "quotas_tokens"): "quotas_tokens: {web: 616k, code: 384k}",
         ("stages", "*", "quota_ramp"): "quota_ramp: {over: 200B, steps: 64}",
         ("stages", "*", "objective"): "objective: {web: rest, code: 10%}, or null for none",
+        ("stages", "*", "slicing", "stride"): "stride: 3584, or {head: 2048, middle: 4096, tail: 2048}",
+        ("stages", "*", "slicing", "density"): "density: {middle: 0.5}",
         ("stages", "*", "quota_ramp", "over"): "over: 200B",
         ("stages", "*", "quota_ramp", "steps"): "steps: 64",
         ("name",): "name: trial; in quotes if it looks like a number",

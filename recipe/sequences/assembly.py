@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recipe.maths.kernels import imported, inlined, kernel
 from recipe.sequences.page import Page
-from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, INFILLED, OLD_BOS, OLD_EOS
+from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, INFILLED, OLD_BOS, OLD_EOS, WRAPPED
 from recipe.sequences.transform import CUT_MASK, FIRST_CUT, SECOND_CUT, SPM
 
 IGNORED = -100
@@ -204,24 +204,29 @@ def _piece(
         return col, False
     begin = col
     bos = flags & HAS_BOS > 0 and (overlap_labels or flags & OLD_BOS == 0)
+    labelled = start if overlap_labels else fresh
+    wrapped = flags & WRAPPED > 0
     if flags & HAS_BOS:
         ids[col] = bos_id
-        labels[col] = tokens[0] if bos and not inputs else IGNORED
+        leads = bos and not inputs and (not wrapped or labelled == start)
+        labels[col] = tokens[start] if leads else IGNORED
         col += 1
-    labelled = start if overlap_labels else fresh
     size = stop - start
     _fill(tokens, ids[col : col + size], labels[col : col + size], (start, stop, labelled, n), int(inputs))
     if inputs and bos and size > 0:
-        labels[col] = tokens[0]
+        at = labelled if wrapped else start
+        labels[col + at - start] = tokens[at]
+    elif wrapped and labelled > start:
+        labels[col + labelled - start - 1] = tokens[labelled]  # no piece before reads it ahead
     last = stop == n and size > 0
-    if last and labelled < stop and not inputs:
+    if (last or wrapped) and labelled < stop and not inputs:
         labels[col + size - 1] = eos_id if flags & ENDS else IGNORED
     col += size
     if flags & HAS_EOS:
         ids[col] = eos_id
         labels[col] = eos_id if inputs and stop > labelled else IGNORED
         col += 1
-        ended = overlap_labels or flags & OLD_EOS == 0
+        ended = (overlap_labels or flags & OLD_EOS == 0) and (last or not wrapped)
     else:
         ended = last and flags & ENDS == 0 and labelled < stop
     if lead != IGNORED:
@@ -273,7 +278,7 @@ def _infilled(
         _copy(ids[begin + 1 : col], labels[begin : col - 1])
         labels[col - 1] = of[EOS] if flags & ENDS and not flags & HAS_EOS else IGNORED
         opening -= 1
-    if start > 0:
+    if start > 0 and not flags & WRAPPED:
         labels[opening] = IGNORED
     return col
 

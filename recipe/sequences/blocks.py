@@ -32,14 +32,14 @@ from recipe.sequences.reading_order import BlockPlace, block_documents, num_bloc
 from recipe.sequences.rows import KINDS, Rows, count_rows, in_rows
 from recipe.sequences.slicing import (
     ALONE,
-    OVERSIZE,
     REASONS,
-    TAILS,
-    Cutting,
     Documents,
     Pieces,
+    cutting_of,
+    heads_of,
     slice_documents,
     slice_runs,
+    thinned,
     unserved_runs,
     whole,
 )
@@ -203,7 +203,7 @@ def _arrange(
     if rule.method == "concat":
         pieces, row_of_piece, dropped = _concatenate(measured, runs, rule)
     else:
-        pieces, dropped = _slice(measured, runs, rule)
+        pieces, dropped = _slice(measured, runs, rule, at)
         if rule.fim is not None:
             draw_key = key(place.seed, place.epoch, "transform", order_name(pool, place))
             pieces = infilled(pieces, rule.fim, documents, draw_key)
@@ -221,19 +221,25 @@ def _arrange(
 
 
 def _slice(
-    measured: Documents, runs: NDArray[np.int64] | None, rule: Rule
+    measured: Documents,
+    runs: NDArray[np.int64] | None,
+    rule: Rule,
+    at: tuple[Pool, BlockPlace, NDArray[np.int64]],
 ) -> tuple[Pieces, NDArray[np.int64]]:
-    cutting = Cutting(
-        rule.window,
-        rule.stride,
-        rule.room,
-        TAILS.index(rule.tail),
-        rule.min_tail,
-        OVERSIZE.index(rule.oversize),
-    )
-    if runs is None:
-        return slice_documents(measured, cutting)
-    return slice_runs(measured, runs, cutting), np.zeros(len(REASONS), np.int64)
+    pool, place, documents = at
+    cutting = cutting_of(rule)
+    if runs is not None:
+        return slice_runs(measured, runs, cutting), np.zeros(len(REASONS), np.int64)
+    heads = None
+    if rule.random_offset:
+        offsets = key(place.seed, place.epoch, "offset", order_name(pool, place))
+        heads = heads_of(measured, documents, cutting, offsets)
+    pieces, dropped = slice_documents(measured, cutting, heads)
+    if rule.density is not None:
+        densities = key(place.seed, place.epoch, "density", order_name(pool, place))
+        pieces, lost = thinned(pieces, (measured, documents), (cutting, rule.density), densities)
+        dropped[REASONS.index("thinned")] = lost
+    return pieces, dropped
 
 
 def _concatenate(

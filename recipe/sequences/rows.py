@@ -17,6 +17,7 @@ from recipe.sequences.slicing import (
     INFILLED,
     OLD_BOS,
     OLD_EOS,
+    WRAPPED,
     Documents,
     Pieces,
 )
@@ -81,7 +82,7 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
                 marks = int(flags & HAS_BOS > 0) + int(flags & HAS_EOS > 0)
                 out[q + 1, 0] += stop - start
                 out[q + 1, 2] += marks + 3
-                out[q + 1, 3] += stop - start + marks + 2 - int(start > 0)
+                out[q + 1, 3] += stop - start + marks + 2 - int(start > 0 and not flags & WRAPPED)
                 if flags & ENDS and not flags & HAS_EOS and not inputs:
                     out[q + 1, 3] += 1
                 out[q + 1, 4] += int(start == 0)
@@ -95,7 +96,7 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
             out[q + 1, 3] += _labels(start, stop, start if overlap_labels else fresh, (flags, last, inputs))
             out[q + 1, 4] += int(fresh == 0 and stop > 0)
             if flags & HAS_EOS:
-                seam = flags & OLD_EOS == 0
+                seam = flags & OLD_EOS == 0 and (last or not flags & WRAPPED)
             else:
                 seam = last and flags & ENDS == 0 and (overlap_labels or fresh < stop)
     return out
@@ -105,6 +106,8 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
 def _labels(start: int, stop: int, labelled: int, state: tuple[int, bool, bool]) -> int:
     """Labels of one piece; ``state``: flags, holds the document's last token, labels are inputs."""
     flags, last, inputs = state
+    if flags & WRAPPED:
+        return stop - labelled + 1
     bos = flags & HAS_BOS > 0 and flags & OLD_BOS == 0
     if inputs:
         labels = max(0, stop - labelled - 1)

@@ -260,7 +260,7 @@ def test_G06_a_stage_as_a_list_is_refused(base, in_tmp):
         ("hydra.run.dir=x", "hydra", "remove it"),
         ("+hydra={}", "hydra", "remove it"),
         ("hydra/launcher=basic", "hydra/launcher=basic", "no setting of Hydra"),
-        ("stages.short.slicing.align=paragraph", "stages.short.slicing.align", "not available in this version"),
+        ("stages.short.slicing.alin=word", "stages.short.slicing.alin", "did you mean 'align'?"),
         ("stages.long.quota_rmp={over: 1k, steps: 2}", "stages.long.quota_rmp", "did you mean 'quota_ramp'?"),
         ("stages.long.quota_ramp.stps=2", "stages.long.quota_ramp.stps", "did you mean 'steps'?"),
         ("+start.wieghts=hub/base", "start.wieghts", "did you mean 'weights'?"),

@@ -8,7 +8,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from recipe.config import Rule
-from recipe.sequences.slicing import HAS_BOS, HAS_EOS, OVERSIZE, TAILS, Cutting, Documents, slice_documents
+from recipe.sequences.slicing import (
+    HAS_BOS,
+    HAS_EOS,
+    OVERSIZE,
+    TAILS,
+    Cutting,
+    Documents,
+    cutting_of,
+    slice_documents,
+)
 from tests.sequences.reference import Doc
 
 
@@ -33,8 +42,7 @@ def rule(context: int, *, window: int | None = None, stride: int | None = None, 
 
 def cutting(rule: Rule) -> Cutting:
     """The rule as compiled loops take it."""
-    tail, oversize = TAILS.index(rule.tail), OVERSIZE.index(rule.oversize)
-    return Cutting(rule.window, rule.stride, rule.context, tail, rule.min_tail, oversize)
+    return cutting_of(rule)
 
 
 def measured(docs: list[Doc]) -> Documents:

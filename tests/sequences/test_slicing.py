@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.config import Rule
-from recipe.sequences.slicing import ALONE, Documents, count_pieces, slice_documents, slice_runs
+from recipe.sequences.slicing import ALONE, REASONS, Documents, count_pieces, slice_documents, slice_runs
 from tests.sequences.build import cutting, dropped, marked, measured, rule, rules, spans, texts
 from tests.sequences.reference import Doc, Opened, slice_document
 
@@ -27,8 +27,8 @@ def test_pieces_are_those_of_the_rules_in_words(docs: list[Doc], drawn: Rule):
     got = list(zip(*(column.tolist() for column in columns), strict=True))
     flags = [(*marked(flag), bool(flag & ALONE)) for flag in pieces.flags.tolist()]
     assert [(*g, *f) for g, f in zip(got, flags, strict=True)] == right
-    assert dict(zip(("tail", "short", "oversize"), lost.tolist(), strict=True)) == {
-        reason: out.dropped.get(reason, 0) for reason in ("tail", "short", "oversize")
+    assert dict(zip(REASONS, lost.tolist(), strict=True)) == {
+        reason: out.dropped.get(reason, 0) for reason in REASONS
     }
 
 
@@ -78,15 +78,15 @@ def test_A1_three_windows_over_2048():
 
 def test_A2_the_tail_is_what_no_full_window_holds():
     assert spans(2048, rule(1024, stride=600, tail="drop")) == [(0, 1024, 0), (600, 1624, 1024)]
-    assert dropped(2048, rule(1024, stride=600, tail="drop")) == [424, 0, 0]
+    assert dropped(2048, rule(1024, stride=600, tail="drop")) == [424, 0, 0, 0]
     assert spans(2048, rule(1024, stride=600))[-1] == (1200, 2048, 1624)
 
 
 def test_A3_backfill_ends_at_the_end_or_drops_and_counts():
     assert spans(2048, rule(1024, stride=600, tail="backfill"))[-1] == (1024, 2048, 1624)
     assert spans(1624 + 255, rule(1024, stride=600, tail="backfill"))[-1] == (600, 1624, 1024)
-    assert dropped(1624 + 255, rule(1024, stride=600, tail="backfill")) == [255, 0, 0]
-    assert dropped(1624 + 256, rule(1024, stride=600, tail="backfill")) == [0, 0, 0]
+    assert dropped(1624 + 255, rule(1024, stride=600, tail="backfill")) == [255, 0, 0, 0]
+    assert dropped(1624 + 256, rule(1024, stride=600, tail="backfill")) == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(("stride", "readings"), [(512, 8), (256, 16), (4096, 1)])
@@ -116,7 +116,7 @@ def test_W01_stride_equal_to_the_window_leaves_no_gap():
 def test_W04_every_piece_under_drop_is_a_whole_window_and_the_rest_is_counted():
     assert [spans(n, rule(4, tail="drop")) for n in (7, 3)] == [[(0, 4, 0)], []]
     assert [len(spans(n, rule(4, tail="drop"))) for n in (10, 7, 9)] == [2, 1, 2]
-    assert [dropped(n, rule(4, tail="drop")) for n in (10, 7, 3)] == [[2, 0, 0], [3, 0, 0], [0, 3, 0]]
+    assert [dropped(n, rule(4, tail="drop")) for n in (10, 7, 3)] == [[2, 0, 0, 0], [3, 0, 0, 0], [0, 3, 0, 0]]
 
 
 @pytest.mark.parametrize(("n", "windows"), [(0, 0), (99, 0), (100, 1), (101, 1)])
@@ -148,7 +148,7 @@ def test_P01_split_keeps_all_and_truncate_reports_what_it_leaves():
     lost = [dropped(n, rule(4, oversize="truncate")) for n in (5, 2, 3, 1)]
     assert [sum(row) for row in lost] == [1, 0, 0, 0]
     assert sum(dropped(13, rule(10, oversize="truncate")) + dropped(11, rule(10, oversize="truncate"))) == 4
-    assert dropped(11, rule(10, oversize="drop")) == [0, 0, 11]
+    assert dropped(11, rule(10, oversize="drop")) == [0, 0, 11, 0]
 
 
 def test_P03_a_document_longer_than_twice_the_row_is_split():

@@ -1,0 +1,186 @@
+"""The compiled loop that cuts runs into windows: one source for every rule.
+
+Where nothing is aligned, ``reading`` is None and the loop sees lengths alone; the compiler leaves all of
+alignment out. Otherwise it looks at the tokens near cuts, in mapped parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.maths.kernels import inlined, kernel
+from recipe.sequences.pieces import ALONE, ENDS, HAS_BOS, HAS_EOS, WRAPPED, Documents, Pieces
+
+REGION_WINDOWS = 2
+"""The head of a document is its first so many windows of tokens, its tail the last, each at most a half."""
+HEAD, MIDDLE, TAIL = range(3)
+"""Regions of a document that is longer than a window."""
+
+
+class Cutting(NamedTuple):
+    """The numbers of a slicing rule, as the compiled loop takes them."""
+
+    window: int
+    stride: int
+    context: int
+    tail: int
+    min_tail: int
+    oversize: int
+    head_stride: int = 0
+    """With ``tail_stride``: strides in a document's head and tail; 0: the stride is one everywhere."""
+    tail_stride: int = 0
+    wrapped: bool = False
+    """Marks stand round every window, not round the document."""
+    align_within: int = 0
+
+
+@inlined
+def _region(fresh: int, n: int, window: int) -> int:
+    if 2 * fresh < n and fresh < REGION_WINDOWS * window:
+        return HEAD
+    return TAIL if fresh >= n - REGION_WINDOWS * window else MIDDLE
+
+
+@kernel
+def regions(pieces: Pieces, tokens: NDArray[np.int64], window: int) -> NDArray[np.int8]:
+    """int8[num_pieces]: the region that the first fresh token of each piece lies in.
+
+    Args:
+        pieces: of documents longer than a window.
+        tokens: int64[num_documents]: body tokens.
+        window: of the rule.
+    """
+    out = np.empty(len(pieces.fresh), np.int8)
+    for i in range(len(out)):
+        out[i] = _region(pieces.fresh[i], tokens[pieces.document[i]], window)
+    return out
+
+
+@inlined
+def _stride_at(cut: int, n: int, cutting: Cutting) -> int:
+    """Fresh tokens of the window after a cut."""
+    if cutting.head_stride == 0:
+        return cutting.stride
+    region = _region(cut, n, cutting.window)
+    if region == MIDDLE:
+        return cutting.stride
+    return cutting.head_stride if region == HEAD else cutting.tail_stride
+
+
+@inlined
+def first_window(bos: bool, cutting: Cutting) -> int:
+    """Tokens of a document's first window: one less where its mark has to fit beside a whole context."""
+    return cutting.window - int(bos and cutting.window == cutting.context)
+
+
+@inlined
+def _end(span: tuple[int, int, int], n: int, full: int, cutting: Cutting) -> tuple[int, int, int]:
+    """What becomes of a piece (start, stop, fresh): its start, flags, and dropped reason + 1."""
+    start, stop, fresh = span
+    if stop < n or stop - start >= full:
+        return start, 0, 0
+    if cutting.tail == 2:
+        return start, 0, 2 if fresh == 0 else 1
+    if cutting.tail == 1 and fresh > 0:
+        if stop - fresh < cutting.min_tail:
+            return start, 0, 1
+        start = n - cutting.window
+    return start, ALONE if cutting.tail == 3 else 0, 0
+
+
+@inlined
+def _marks(size: int, bos: bool, eos: bool, cutting: Cutting) -> int:
+    """Flags of the marks of a piece: ``bos`` and ``eos`` say that the document's are at its edges."""
+    if cutting.wrapped:
+        return HAS_BOS | HAS_EOS | ENDS | WRAPPED
+    flags = 0
+    if bos:
+        flags |= HAS_BOS
+        size += 1
+    if eos:
+        flags |= ENDS
+        if size < cutting.context:
+            flags |= HAS_EOS
+    return flags
+
+
+@inlined
+def _room(out: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The same columns, with at least one more after the k that are in use."""
+    if k < out.shape[1]:
+        return out
+    more = np.empty((5, 2 * k + 16), np.int64)
+    more[:, :k] = out
+    return more
+
+
+@kernel
+def _num_expected(
+    documents: Documents, runs: NDArray[np.int64], heads: NDArray[np.int64], cutting: Cutting
+) -> int:
+    """Pieces of the runs where strides are one and nothing is aligned; about so many else."""
+    total = 0
+    for r in range(len(runs)):
+        document, a, b = runs[r, 0], runs[r, 1], runs[r, 2]
+        first = first_window(documents.bos[document], cutting) if a == 0 else cutting.stride
+        left = b - a - first
+        total += 1
+        if left > 0:
+            total += (left + cutting.stride - 1) // cutting.stride
+            total += int(heads[document] > 0)
+    return total
+
+
+@kernel
+def cut_runs(
+    documents: Documents, runs: NDArray[np.int64], heads: NDArray[np.int64], cutting: Cutting, reading: Any
+) -> tuple[Pieces, NDArray[np.int64], NDArray[np.int64]]:
+    """Cut runs by a rule.
+
+    Args:
+        documents: of the block.
+        runs: int64[n, 3]: (document, a, b), tokens ``[a, b)`` are to be served.
+        heads: int64[num_documents]: tokens before the first window, which are a piece of their own; 0: none.
+        cutting: the rule.
+        reading: None, or the tokens near cuts.
+
+    Returns:
+        the pieces; int64[4]: tokens dropped, as ``REASONS``; int64[3]: what alignment did.
+    """
+    out = np.empty((5, _num_expected(documents, runs, heads, cutting)), np.int64)
+    dropped, aligned = np.zeros(4, np.int64), np.zeros(3, np.int64)
+    k = 0
+    for r in range(len(runs)):
+        document, a, b = runs[r, 0], runs[r, 1], runs[r, 2]
+        n, bos = documents.tokens[document], documents.bos[document]
+        first = first_window(bos, cutting)
+        head = heads[document] if a == 0 else 0
+        start, fresh = 0, a
+        stop = first if head == 0 else head
+        if a > 0:
+            stop = a + _stride_at(a, n, cutting)
+            start = max(0, stop - cutting.window)
+        if n > first and cutting.oversize != 0:
+            b = stop if cutting.oversize == 1 else 0
+            dropped[2] += n - b
+        stop = min(stop, b)
+        while stop > fresh:
+            full = first if fresh == 0 else cutting.window
+            start, alone, gone = _end((start, stop, fresh), n, full, cutting)
+            if gone:
+                dropped[gone - 1] += stop - fresh
+                break
+            out = _room(out, k)
+            out[0, k], out[1, k], out[2, k], out[3, k] = document, start, stop, fresh
+            out[4, k] = alone | _marks(
+                stop - start, fresh == 0 and bos, stop == n and documents.eos[document], cutting
+            )
+            k += 1
+            step = cutting.window if fresh == 0 and head > 0 else _stride_at(stop, n, cutting)
+            fresh = stop
+            stop = min(fresh + step, b)
+            start = max(0, fresh + step - cutting.window)
+    return Pieces(out[0, :k], out[1, :k], out[2, :k], out[3, :k], out[4, :k]), dropped, aligned
