@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from recipe.errors import Problem, RecipeError
 from recipe.integrations.torch.place import Item, TrainerPlace
+from recipe.integrations.torch.saved import whole_step
 from recipe.integrations.torch.workers import worker_and_workers
 from recipe.run.manifests import run_manifests
 from recipe.run.opening import open_run
@@ -71,8 +72,17 @@ class RunDataModule(LightningDataModule):
         return {"step": int(self.trainer.global_step)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Where the weights are."""
-        self._resumed = int(state["step"])
+        """Where the weights are.
+
+        Raises:
+            ValueError: it does not say so, or not in steps of this run.
+        """
+        if not isinstance(state, Mapping) or "step" not in state:
+            raise ValueError(f"no state: {state!r:.200}; expected what state_dict() gave, {{'step': N}}")
+        step = whole_step(state["step"])
+        if step > self.run.num_steps:
+            raise ValueError(f"step {step}; expected 0..{self.run.num_steps}, the steps of {self.run.path}")
+        self._resumed = step
 
     def _check(self, trainer: Any) -> None:
         problems = []

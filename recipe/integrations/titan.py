@@ -86,8 +86,12 @@ class TitanLoader:
         return self.dataset.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Stand there; an empty state, as torchtitan gives one for a start, changes nothing."""
-        if state_dict:
+        """Stand there; an empty state, as torchtitan gives one for a start, changes nothing.
+
+        Raises:
+            ValueError: it is no state; the loader stays where it was.
+        """
+        if state_dict != {}:
             self.dataset.load_state_dict(state_dict)
 
 

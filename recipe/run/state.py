@@ -69,7 +69,13 @@ class State:
 
         Raises:
             RecipeError: it is no state, of another format, or damaged.
+            ValueError: it is not bytes.
         """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise ValueError(
+                f"the state is {data!r:.80}, of type {type(data).__name__}; "
+                "expected the bytes that run.state() gave"
+            )
         head, _, packed = bytes(data).partition(b"\n")
         words = head.removeprefix(MAGIC).split()
         if not head.startswith(MAGIC) or len(words) != 2:

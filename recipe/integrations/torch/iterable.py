@@ -9,7 +9,8 @@ from typing import Any
 
 from torch.utils.data import IterableDataset, get_worker_info
 
-from recipe.integrations.torch.place import FORMAT, Item, TrainerPlace
+from recipe.integrations.torch.place import Item, TrainerPlace
+from recipe.integrations.torch.saved import FORMAT
 from recipe.run.state import State
 
 
@@ -73,9 +74,13 @@ class StreamIterable(TrainerPlace, IterableDataset[Item]):
         return {"format": FORMAT, "step": step, "state": nearest.to_bytes(), "worker": True}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Stand where ``state_dict`` was taken."""
+        """Stand where ``state_dict`` was taken.
+
+        Raises:
+            ValueError: it is no state; the place stays as it was.
+        """
         super().load_state_dict(state)
-        self._next = state["step"] if state.get("worker") else None
+        self._next = self.step if state.get("worker") else None
 
 
 def _refused() -> Iterator[Item]:

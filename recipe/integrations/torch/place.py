@@ -21,6 +21,7 @@ from torch.utils.data import get_worker_info
 from recipe.errors import RecipeError
 from recipe.integrations.torch.micro import MicroBatch, micro_batches
 from recipe.integrations.torch.ranks import Ranks, check_ranks
+from recipe.integrations.torch.saved import FORMAT, read_saved
 from recipe.integrations.torch.transfer import Parcel
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.dealing import check_dealing
@@ -29,7 +30,6 @@ from recipe.run.state import State, stream_from
 from recipe.run.stats import Meter, Stats
 from recipe.run.stream import RunStream
 
-FORMAT = 1
 _WALKED_STEPS = 16
 """Steps looked ahead where a pool may run dry."""
 
@@ -165,13 +165,17 @@ class TrainerPlace:
         return {"format": FORMAT, "step": self.step, "state": state.to_bytes()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Stand where ``state_dict`` was taken; the number of ranks and workers may differ."""
-        if state["format"] != FORMAT:
-            raise ValueError(f"state of format {state['format']}; this version reads format {FORMAT}")
-        self._checked(state["state"])
-        self._state = state["state"]
+        """Stand where ``state_dict`` was taken; the number of ranks and workers may differ.
+
+        Raises:
+            ValueError: it is no state; the place stays as it was.
+            RecipeError: the state is damaged, or as for a new place.
+        """
+        saved = read_saved(state)
+        self._checked(saved.state)
+        self._state = saved.state
         self._opened = None
-        self.step = state["step"]
+        self.step = saved.step
 
     def stream(self) -> RunStream:
         """The stream of this process: a forked or spawned worker opens its own."""
