@@ -14,8 +14,8 @@ from recipe.config.free import free_faults
 from recipe.config.group import GroupConfig
 from recipe.config.length_checks import length_faults, stated_length
 from recipe.config.model import PoolConfig
-from recipe.config.parallel_checks import PARALLEL_CHECKS
 from recipe.config.objective_checks import objective_faults
+from recipe.config.parallel_checks import PARALLEL_CHECKS
 from recipe.config.partial import UnsoundError, given_of, run_checks
 from recipe.config.problems import NOTHING, TARGET, Fault, nearest
 from recipe.config.recipe import Recipe
@@ -186,11 +186,11 @@ def _shares(stage: Stage, recipe: Recipe) -> Iterator[Fault]:
     yield from share_faults(stage, recipe.pools, recipe.groups)
 
 
-def _pool_slicings(stage_name: str, stage: Stage, recipe: Recipe) -> Iterator[Fault]:
 def _objective(stage: Stage, recipe: Recipe) -> Iterator[Fault]:
     yield from objective_faults(stage, recipe.pools, recipe.groups)
 
 
+def _pool_slicings(stage_name: str, stage: Stage, recipe: Recipe) -> Iterator[Fault]:
     for name, pool in recipe.pools.items():
         yield from run_checks([_pool_slicing], name, pool, (stage_name, stage), recipe.groups)
 

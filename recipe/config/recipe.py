@@ -29,8 +29,8 @@ from recipe.config.model import (
     TokenizerConfig,
 )
 from recipe.config.partial import Model
-from recipe.config.spans import Span, stage_spans
 from recipe.config.slicing import Align, Oversize, Specials, Tail
+from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
 from recipe.config.transform import MARKERS, FimConfig
 from recipe.config.values import LARGEST_SEED, Count, Name, Seed
@@ -59,7 +59,6 @@ class Rule:
     """Every piece takes a multiple of so many positions of its row."""
     fim: FimConfig | None = None
     """Pieces that are filled in the middle: three markers more."""
-
     strides: tuple[int, int, int] | None = None
     """Strides in head, middle and tail of a document, where they differ."""
     random_offset: bool = False
@@ -70,6 +69,7 @@ class Rule:
     align: Align = "none"
     align_within: int = 0
     """Tokens that a cut may move back; 0 where nothing is aligned."""
+
     @property
     def room(self) -> int:
         """Positions that a piece and its marks may take: the context, less the markers of a transform."""
@@ -144,6 +144,10 @@ class Recipe(Model):
         Raises:
             ValueError: the stage names a group whose shares depend on the stocks (see `settle`).
         """
+        return self._by_pool(self.stages[stage_name].parts)
+
+    def _by_pool(self, parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
+        """Parts of pools and groups, by pool; of every pool, in their order."""
         shares = dict.fromkeys(self.pools, Fraction(0))
         for name, part in parts.items():
             if name in self.pools:
@@ -158,24 +162,6 @@ class Recipe(Model):
                 shares[member] += part * share
         return shares
 
-        return self._by_pool(self.stages[stage_name].parts)
-
-    def _by_pool(self, parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
-        """Parts of pools and groups, by pool; of every pool, in their order."""
-    def legs(self, stage_name: str) -> tuple[Leg, ...]:
-        """The stretches of constant shares in a stage, in order; without a ramp it is one.
-
-        Raises:
-            ValueError: as `shares`, of this stage or of the one before.
-        """
-        shares, ramp = self.shares(stage_name), self.stages[stage_name].quota_ramp
-        if ramp is None:
-            return (Leg(Fraction(0), shares),)
-        names = list(self.stages)
-        before = self.shares(names[names.index(stage_name) - 1])
-        return ramp_legs(ramp, before, shares)
-
-    def rule(self, stage_name: str, pool_name: str) -> Rule:
     def objective(self, stage_name: str) -> dict[str, Fraction] | None:
         """What the loss of a stage counts of every pool; they sum to one. None: every label counts once.
 
@@ -203,6 +189,20 @@ class Recipe(Model):
             return None
         return tuple(loss_weights(objective, leg.shares) for leg in self.legs(stage_name))
 
+    def legs(self, stage_name: str) -> tuple[Leg, ...]:
+        """The stretches of constant shares in a stage, in order; without a ramp it is one.
+
+        Raises:
+            ValueError: as `shares`, of this stage or of the one before.
+        """
+        shares, ramp = self.shares(stage_name), self.stages[stage_name].quota_ramp
+        if ramp is None:
+            return (Leg(Fraction(0), shares),)
+        names = list(self.stages)
+        before = self.shares(names[names.index(stage_name) - 1])
+        return ramp_legs(ramp, before, shares)
+
+    def rule(self, stage_name: str, pool_name: str) -> Rule:
         """How a pool is sliced and packed in a stage: the pool's own slicing over the stage's."""
         stage, own = self.stages[stage_name], self.pools[pool_name].slicing
         declared = own.over(stage.declared_slicing) if own is not None else stage.declared_slicing

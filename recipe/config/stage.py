@@ -20,8 +20,8 @@ from recipe.maths.shares import from_weights
 LENGTHS = ("tokens", "steps", "until")
 SHARES = ("quotas", "weights", "quotas_tokens")
 BATCHES = ("sequences", "tokens", "ramp")
-
 OBJECTIVE = "objective"
+
 
 class Stage(Model):
     """A stretch of the run with one context, slicing and packing."""
@@ -47,10 +47,10 @@ class Stage(Model):
     """Numbers by pool or group; the share is the number over their sum."""
     quotas_tokens: TokenQuotas | None = None
     """Token amounts by pool or group; their sum is the length of the stage."""
-    quota_ramp: QuotaRamp | None = Field(
     objective: Quotas | None = None
     """What the loss counts, shaped like ``quotas``: a label of a pool weighs its share here over its share
     that is sampled. Left out, or null: every label counts once."""
+    quota_ramp: QuotaRamp | None = Field(
         default=None,
         json_schema_extra={
             "description": "Goes over to the stage's shares from those of the stage before, in equal steps; "

@@ -17,8 +17,8 @@ from recipe.config.model import (
 from recipe.config.partial import Model
 from recipe.config.problems import Vocabulary
 from recipe.config.recipe import Recipe
-from recipe.config.stage import Stage
 from recipe.config.slicing import SlicingConfig
+from recipe.config.stage import Stage
 from recipe.config.transform import FimConfig, TransformConfig
 
 TOP_ONLY_WRITTEN = ("every_stage", "curriculum")
@@ -97,15 +97,15 @@ VOCABULARY = Vocabulary(
         ("stages", "*", "context"): "context: 4096",
         ("stages", "*", "batch"): "batch: {sequences: 512}",
         ("stages", "*", "slicing"): "slicing: {window: 4096, stride: 3584}",
+        ("stages", "*", "slicing", "stride"): "stride: 3584, or {head: 2048, middle: 4096, tail: 2048}",
+        ("stages", "*", "slicing", "density"): "density: {middle: 0.5}",
         ("stages", "*", "packing"): "packing: best_fit",
         ("stages", "*", "packing", "document_multiple"): "document_multiple: 16 or 2*cp",
         ("stages", "*", "quotas"): "quotas: {web: 61.6%, code: rest}",
         ("stages", "*", "weights"): "weights: {web: 3, code: 2}",
         ("stages", "*", "quotas_tokens"): "quotas_tokens: {web: 616k, code: 384k}",
-        ("stages", "*", "quota_ramp"): "quota_ramp: {over: 200B, steps: 64}",
         ("stages", "*", "objective"): "objective: {web: rest, code: 10%}, or null for none",
-        ("stages", "*", "slicing", "stride"): "stride: 3584, or {head: 2048, middle: 4096, tail: 2048}",
-        ("stages", "*", "slicing", "density"): "density: {middle: 0.5}",
+        ("stages", "*", "quota_ramp"): "quota_ramp: {over: 200B, steps: 64}",
         ("stages", "*", "quota_ramp", "over"): "over: 200B",
         ("stages", "*", "quota_ramp", "steps"): "steps: 64",
         ("name",): "name: trial; in quotes if it looks like a number",
