@@ -208,3 +208,40 @@ def test_steps_of_another_batch_are_refused_also_where_only_the_weights_are_ther
         trainer.state.global_step = 4
         with pytest.raises(RecipeError, match="4 sequences, the recipe's batch"):
             trainer.stand()
+
+
+WEIGHTED = {
+    "mixed": {
+        "steps": 4,
+        "context": 32,
+        "batch": {"sequences": 4},
+        "quotas": {"a": "50%", "b": "50%"},
+        "objective": {"a": "80%", "b": "20%"},
+    }
+}
+"""Half and half, counted 4:1: weights 8/5 and 2/5."""
+
+
+@pytest.mark.parametrize("labels", ["shifted", "inputs"])
+@pytest.mark.parametrize("accepts", [True, False])
+def test_a_step_counts_labels_by_the_objective_over_all_its_micro_batches(tmp_path, labels, accepts):
+    """The loss that the Trainer logs is ``sum(weight * loss) / num_labels`` of the whole step."""
+    torch.set_num_threads(1)
+    state = started(tmp_path, stages=WEIGHTED, labels=labels)
+    item = StreamDataset(state)[0]
+    plain = model_inputs(item, labels="shifted")
+    targets = item["labels"]
+    if labels == "inputs":
+        targets = torch.cat([targets[:, 1:], torch.full_like(targets[:, :1], -100)], dim=1)
+    before = {name: plain[name] for name in ("input_ids", "position_ids", "attention_mask")}
+    logits = model()(**before).logits
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+    weights = torch.tensor([1.6, 0.4])[item["pool"]]
+    expected = (losses * weights[:, None]).sum() / int(item["num_labels"])
+    assert int(item["num_labels"]) == int((targets != -100).sum())
+    with recipe.open_run(tmp_path / "run") as run:
+        trainer = StreamTrainer(model=model(), args=arguments(tmp_path / "out", logging_steps=1), run=run)
+        trainer.model_accepts_loss_kwargs = accepts
+        trainer.train()
+    assert trainer.state.log_history[0]["loss"] == pytest.approx(float(expected.detach()), rel=1e-3)
+    assert recipe.audit_run(tmp_path / "run", pools_root=tmp_path).findings == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,14 @@ from hypothesis import strategies as st
 
 import recipe
 from recipe.config import recipe_from_plain
-from recipe.integrations.torch import StreamDataset, losses_by, pool_losses
+from recipe.integrations.torch import (
+    PoolLosses,
+    StreamDataset,
+    losses_by,
+    pool_losses,
+    row_weights,
+    weighted_loss,
+)
 from recipe.integrations.torch.tags import UNTAGGED, TagKeys
 from tests.integrations.conftest import PLAIN, started
 from tests.integrations.ranks import on_ranks
@@ -123,3 +132,61 @@ def test_rows_that_are_one_segment_are_not_told_apart_by_document(tmp_path):
     dataset = StreamDataset(started(tmp_path, stages=stages))
     with pytest.raises(ValueError, match="attention: sequence"):
         TagKeys(dataset.stream(), "lang").keys(0, dataset[0])
+
+
+WEIGHTED = {
+    "pools": PLAIN["pools"],
+    "stages": {
+        "mixed": {
+            "steps": 12,
+            "context": 32,
+            "batch": {"sequences": 4},
+            "quotas": {"a": "50%", "b": "50%"},
+            "objective": {"a": "80%", "b": "20%"},
+        }
+    },
+}
+"""Half and half, counted 4:1: weights 8/5 and 2/5."""
+
+
+def test_weighted_losses_of_micro_batches_and_ranks_add_up_to_the_steps(tmp_path):
+    state = started(tmp_path, **WEIGHTED)
+    whole, ranks = (
+        StreamDataset(state),
+        [StreamDataset(state, dp_rank=r, dp_size=2, micro_batch=1) for r in (0, 1)],
+    )
+    for step in (0, 7):
+        item = whole[step]
+        weights, counted = torch.tensor([1.6, 0.4])[item["pool"]], item["labels"] != -100
+        assert torch.equal(row_weights(item), weights)
+        by_hand = (item["input_ids"] * counted * weights[:, None]).sum() / int(counted.sum())
+        loss = weighted_loss(item["input_ids"].float(), item)
+        assert torch.allclose(loss, by_hand)
+        parts = [part.batch for rank in ranks for part in rank.micro_batches(rank[step])]
+        each = [weighted_loss(part["input_ids"].float(), part) for part in parts]
+        assert len(each) == 4 and torch.allclose(sum(each), loss)
+
+
+def test_without_an_objective_it_is_the_mean_and_what_has_no_label_is_not_looked_at(state):
+    item = StreamDataset(state)[3]
+    counted = item["labels"] != -100
+    losses = torch.where(counted, item["input_ids"].float(), float("nan"))
+    assert torch.allclose(weighted_loss(losses, item), losses[counted].mean())
+    assert torch.equal(row_weights(item), torch.ones(4))
+    losses.requires_grad_()
+    weighted_loss(losses, item).backward()
+    assert torch.equal(losses.grad, counted / counted.sum())
+
+
+def test_a_batch_without_labels_has_no_loss():
+    batch = {"labels": torch.full((1, 2), -100), "pool": torch.tensor([0]), "num_labels": torch.tensor(0)}
+    assert float(weighted_loss(torch.ones(1, 2), batch)) == 0.0
+
+
+def test_the_weighted_mean_of_a_leg_is_the_mean_of_the_objectives_mixture():
+    """Mean losses 2 and 5 of 30 and 10 labels; counted half and half: weights 2/3 and 2."""
+    found = PoolLosses(torch.tensor([60.0, 50.0]), torch.tensor([30, 10]))
+    assert found.weighted_mean([Fraction(2, 3), Fraction(2)]) == pytest.approx(3.5)
+    assert found.weighted_mean([1, 0]) == 2.0
+    with pytest.raises(ValueError, match="above 0"):
+        found.weighted_mean([0, 0])

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import recipe
-from recipe.config import Recipe
+from recipe.config import Recipe, recipe_from_plain, recipe_to_plain
 from recipe.errors import RecipeError
 from recipe.integrations.training import weights as saved
-from recipe.integrations.training.loop import check_trainer, train
+from recipe.integrations.training.loop import Trainer, check_trainer, train
+from recipe.integrations.training.model import GPTConfig
+from recipe.integrations.training.settings import settings_of
 from recipe.run.start import resume_or_start
 from tests.integrations.child import in_a_child
 from tests.integrations.training.conftest import equal, weights
@@ -259,3 +262,61 @@ def test_a_pool_of_ids_that_the_model_has_no_row_for_is_refused_before_training(
         recipe.write_pool(pools / "large", [range(90, 99)], vocab_size=100, eos=60)
     with pytest.raises(RecipeError, match="98"):
         check_trainer(build({"validation": {"a": "large"}}))
+
+
+def counted(told: Recipe, **objective: str) -> Recipe:
+    """The recipe whose first stage counts pools so in its loss."""
+    plain = recipe_to_plain(told)
+    plain["stages"]["one"]["objective"] = objective
+    return recipe_from_plain(plain, source="test")
+
+
+def test_a_step_learns_by_the_weights_of_its_rows(tmp_path, build):
+    """Sampled 60:40 and counted 90:10: weights 3/2 and 1/4; the gradient is that of a plain loop."""
+    told = counted(build(), text="90%", code="10%")
+    with recipe.start_run(told, tmp_path / "run") as run:
+        ((_, batch),) = run.stream().batches(0, stop=1)
+    rows = {name: torch.from_numpy(array) for name, array in batch.items()}
+    config = GPTConfig(vocab_size=61, layers=1, heads=2, width=16)
+    one, other = (Trainer(config, settings_of(told.trainer), told) for _ in range(2))
+    loss = torch.zeros(())
+    for row in range(4):
+        losses, labels = other.losses({name: array[row : row + 1] for name, array in rows.items()})
+        loss = loss + (1.5, 0.25)[int(rows["pool"][row])] * losses[labels != -100].sum()
+    loss = loss / (rows["labels"] != -100).sum()
+    assert len(rows["pool"].unique()) == 2
+    assert one.take(rows, rate=0.01) == pytest.approx(float(loss.detach()), rel=1e-5)
+    other.optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(other.model.parameters(), other.settings.clip)
+    for group in other.optimizer.param_groups:
+        group["lr"] = 0.01
+    other.optimizer.step()
+    for mine, plain in zip(one.model.parameters(), other.model.parameters(), strict=True):
+        assert torch.allclose(mine, plain, atol=1e-5)
+
+
+def test_a_pool_that_does_not_count_is_not_learnt_from(tmp_path, build):
+    """Other tokens in its rows give the same weights."""
+    told = counted(build(), text="100%", code="0%")
+    with recipe.start_run(told, tmp_path / "run") as run:
+        ((_, batch),) = run.stream().batches(0, stop=1)
+    rows = {name: torch.from_numpy(array.copy()) for name, array in batch.items()}
+    unheard = rows["pool"] == 1
+    config = GPTConfig(vocab_size=61, layers=1, heads=2, width=16)
+    one, other = (Trainer(config, settings_of(told.trainer), told) for _ in range(2))
+    one.take(rows, rate=0.01)
+    rows["input_ids"][unheard] = 7
+    other.take(rows, rate=0.01)
+    assert unheard.any() and not unheard.all()
+    assert equal(one.model.state_dict(), other.model.state_dict())
+
+
+def test_a_weighted_training_stopped_and_started_again_ends_at_the_same_bits(tmp_path, build, whole):
+    told = counted(build(), text="90%", code="10%")
+    with recipe.start_run(told, tmp_path / "run") as run:
+        train(run, stop_step=9)
+    trained(told, tmp_path / "run")
+    unbroken = trained(told, tmp_path / "unbroken")
+    assert equal(weights(tmp_path / "run", 24), weights(unbroken, 24))
+    assert not equal(weights(unbroken, 24), weights(whole, 24)), "the weights matter"
