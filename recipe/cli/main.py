@@ -113,6 +113,14 @@ VERBS: dict[str, Verb] = {
         ),
         "recipe.cli.verify",
     ),
+    "audit leakage": Verb(
+        "whether training reads text of held-out pools: which documents, and where",
+        (
+            "recipe audit leakage demo --against pools/held/english",
+            "recipe audit leakage runs/demo --ngram 30",
+        ),
+        "recipe.cli.leakage",
+    ),
     "handover": Verb(
         "a run as a folder and an archive that another team can check and go on with",
         (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from recipe.config.evaluation_checks import evaluation_faults
 from recipe.config.free import free_faults
 from recipe.config.group import GroupConfig
 from recipe.config.length_checks import length_faults, stated_length
@@ -228,4 +229,5 @@ _CHECKS = (
     _stages,
     _policy,
     _free_parts,
+    evaluation_faults,
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from recipe.config.evaluation import EvaluationConfig, ScoringRule
 from recipe.config.free import FreeMapping
 from recipe.config.group import GroupConfig
 from recipe.config.legs import Leg, ramp_legs
@@ -114,6 +115,10 @@ class Recipe(Model):
     trainer: FreeMapping | None = None
     """Settings of the trainer, under its own names: part of what makes two runs comparable, read by nobody
     here."""
+    evaluation: EvaluationConfig | None = Field(
+        default=None,
+        json_schema_extra={"description": "Held-out pools, and the windows that score their tokens."},
+    )
     simulate_budget: Count | None = None
     """Positions of the full run that this one is a small proxy of: its pools are shrunk, so that it sees the
     repetition that the full run will see."""
@@ -215,6 +220,16 @@ class Recipe(Model):
             labels=self.labels,
             fim=None if transform is None else transform.fim,
         )
+
+    @property
+    def longest_context(self) -> int:
+        """Positions of the longest sequence of all stages."""
+        return max(stage.context for stage in self.stages.values())
+
+    @property
+    def scoring_rule(self) -> ScoringRule | None:
+        """The windows that score held-out pools, of a recipe that says so."""
+        return None if self.evaluation is None else self.evaluation.resolved(self.longest_context)
 
     def epochs_allowed(self, pool_name: str) -> int:
         """Readings of a pool that are allowed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recipe.config.evaluation import EvaluationConfig, HeldOutConfig
 from recipe.config.group import GroupConfig
 from recipe.config.model import (
     Batch,
@@ -40,6 +41,8 @@ VOCABULARY = Vocabulary(
         ("model",): keys_of(ModelConfig),
         ("parallel",): keys_of(ParallelConfig),
         ("sink",): keys_of(SinkConfig),
+        ("evaluation",): keys_of(EvaluationConfig),
+        ("evaluation", "pools", "*"): keys_of(HeldOutConfig),
         ("start",): keys_of(StartConfig),
         ("pools", "*"): keys_of(PoolConfig),
         ("pools", "*", "slicing"): keys_of(SlicingConfig),
@@ -89,6 +92,10 @@ VOCABULARY = Vocabulary(
         ("policy", "every"): "every: 1B",
         ("trainer",): "trainer: {learning_rate: 3e-4}",
         ("parallel",): "parallel: {tp: 2, cp: 4}",
+        ("evaluation",): "evaluation: {pools: {code: pools/held/code}, stride: 512, offset: 256}",
+        ("evaluation", "pools"): "pools: {code: pools/held/code}",
+        ("evaluation", "pools", "*"): "the pool's folder",
+        ("evaluation", "pools", "*", "path"): "the path as text, in quotes if it looks like a number",
         ("groups",): "groups: {code_all: [code, teacher]}",
         ("groups", "*"): "a list of pools, or {pools: [...], within: even}",
         ("groups", "*", "pools"): "[code, teacher]",

@@ -41,6 +41,8 @@ class Layout:
     load_card: Callable[[Pool], Card]
     load_offsets: Callable[[], NDArray[np.int64]]
     load_units: Callable[[], NDArray[np.int64]] | None
+    load_sections: Callable[[], NDArray[np.int64]] | None = None
+    load_needs: Callable[[], NDArray[np.int64]] | None = None
     table: Path | None
     reopen: Callable[..., Pool]
     declared: tuple[int | None, int | None]
@@ -72,9 +74,13 @@ class Pool:
         self.part_offsets = layout.part_offsets
         """int64[num_parts + 1]: first token of each part."""
         self.layout = layout
+        self.edges: Callable[[], Any] | None = None
+        """What tells where its texts may be cut: set by whoever opens it to read under a rule that aligns."""
         self._parts: list[NDArray[Any] | None] = [None] * len(layout.part_names)
         self._offsets: NDArray[np.int64] | None = None
         self._units: NDArray[np.int64] | None = None
+        self._sections: NDArray[np.int64] | None = None
+        self._needs: NDArray[np.int64] | None = None
         self._card: Card | None = None
         self._table: DocumentTable | None = None
 
@@ -129,6 +135,22 @@ class Pool:
             self._units = self.layout.load_units()
         return self._units
 
+    @property
+    def sections(self) -> NDArray[np.int64] | None:
+        """int64[n]: stored tokens, counted over the pool, at which sections begin, rising, without the starts
+        of documents; None where the pool says nothing of sections."""
+        if self._sections is None and self.layout.load_sections is not None:
+            self._sections = self.layout.load_sections()
+        return self._sections
+
+    @property
+    def needs(self) -> NDArray[np.int64] | None:
+        """int64[m, 4]: section ``[a, b)`` needs section ``[c, d)``, stored tokens counted over the pool; see
+        `recipe.pools.sections`. None where no section needs another."""
+        if self._needs is None and self.layout.load_needs is not None:
+            self._needs = self.layout.load_needs()
+        return self._needs
+
     def part(self, index: int) -> NDArray[Any]:
         """Stored tokens of one part, mapped; token k of the pool is ``part(i)[k - part_offsets[i]]``."""
         tokens = self._parts[index]
@@ -142,10 +164,15 @@ class Pool:
     def tokens(self, document: int) -> NDArray[Any]:
         """Body tokens of one document, stored marks left out."""
         (has_bos,), (has_eos,) = self.stored_marks(self._numbers([document]))
+        stored = self.stored(document)
+        return stored[int(has_bos) : len(stored) - int(has_eos)]
+
+    def stored(self, document: int) -> NDArray[Any]:
+        """Stored tokens of one document, marks included."""
         start, stop = self.offsets[document : document + 2].tolist()
         index = self._part_of(document)
         base = int(self.part_offsets[index])
-        return self.part(index)[start - base + int(has_bos) : stop - base - int(has_eos)]
+        return self.part(index)[start - base : stop - base]
 
     def stored_marks(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which documents begin with a stored BOS and which end with a stored EOS.
@@ -243,7 +270,7 @@ class Pool:
     def close(self) -> None:
         """Let go of mapped files; what is asked for later is opened again."""
         self._parts = [None] * len(self._parts)
-        self._offsets = self._units = self._table = None
+        self._offsets = self._units = self._sections = self._needs = self._table = None
 
     def __enter__(self) -> Pool:
         """The pool itself."""
@@ -260,7 +287,8 @@ class Pool:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopened by path on the other side, and refused there if it is another pool."""
-        return self.layout.reopen, (self.path, self.name, self.layout.declared, self.fingerprint)
+        given = (self.path, self.name, self.layout.declared, self.fingerprint)
+        return self.layout.reopen, given, {"edges": self.edges}
 
     def _ids_are_numbers(self) -> bool:
         return self.layout.table is None or self.card.ids == "number"

@@ -11,9 +11,11 @@ import torch
 
 from recipe.config import Recipe, recipe_from_plain, settle
 from recipe.errors import Problem, RecipeError
-from recipe.mixing.opening import close_pools, open_pools
+from recipe.mixing.opening import close_pools
 from recipe.mixing.stream import Stream
-from recipe.run.holdings import Holdings, tokenizers
+from recipe.pools import Pool
+from recipe.run.evaluation import Scoring, open_held_out, scored_rows
+from recipe.run.holdings import Holdings
 
 ROWS = 8
 """Sequences that are measured at once."""
@@ -22,10 +24,10 @@ ROWS = 8
 def read_held_out(
     recipe: Recipe, holdings: Holdings, paths: Mapping[str, str], where: str, most: int
 ) -> dict[str, list[dict[str, torch.Tensor]]]:
-    """The sequences of held-out pools, in memory: whole documents as the run's longest stage would cut them.
+    """The sequences of held-out pools, in memory.
 
-    They are read by a stream of their own, so that no token of the run's is spent and no evaluation moves
-    another.
+    They are the windows of the recipe's ``evaluation:``; without it, whole documents as the run's longest
+    stage would cut and pack them. No token of the run's is spent, and no evaluation moves another.
 
     Args:
         recipe: of the run: its longest context, labels and pools root.
@@ -38,38 +40,37 @@ def read_held_out(
         By area, batches of at most ``ROWS`` sequences.
 
     Raises:
-        RecipeError: a pool that cannot be opened, is one of the run's, or was made with another tokenizer.
+        RecipeError: a pool that cannot be opened, is one of the run's, was made with another tokenizer, or
+            gives no label.
     """
-    found = {}
-    for area, path in paths.items():
-        own = _recipe(recipe, path, f"{where}.{area}", most)
-        pools = open_pools(own)
-        try:
-            held, place = pools["held"], f"{where}.{area}"
-            problems = _problems(held, holdings, place)
-            if recipe.model is not None and recipe.model.vocab_size is not None:
-                problems += held.check_ids(recipe.model.vocab_size)
-            if not problems and held.stock < 2:
-                fix = "prepare it from text that is there, or leave it out"
-                problems.append(Problem(place, f"{held.stock} tokens", "text with labels to measure", fix))
-            if problems:
-                raise RecipeError("held-out pools", problems)
-            settled = settle(own, {"held": held.stock}, {"held": held.num_units})
-            found[area] = list(_batches(Stream(settled, pools), most))
-            if not any(bool((batch["labels"] >= 0).any()) for batch in found[area]):
-                raise RecipeError.single(
-                    "held-out pools",
-                    place,
-                    given="no label",
-                    expected="labels to measure",
-                    fix="use longer text",
-                )
-        finally:
-            close_pools(pools.values())
+    opened = open_held_out(recipe, paths, holdings, where=where)
+    try:
+        found = {area: list(_sequences(recipe, pool, most)) for area, pool in opened.items()}
+    finally:
+        close_pools(opened.values())
+    fix = "prepare it from text that is there, or leave it out"
+    problems = [
+        Problem(f"{where}.{area}", "no label", "text with labels to measure", fix)
+        for area, batches in found.items()
+        if not any(bool((batch["labels"] >= 0).any()) for batch in batches)
+    ]
+    if problems:
+        raise RecipeError("held-out pools", problems)
     return found
 
 
-def _recipe(recipe: Recipe, path: str, where: str, most: int) -> Recipe:
+def _sequences(recipe: Recipe, held: Pool, most: int) -> Iterator[dict[str, torch.Tensor]]:
+    rule = recipe.scoring_rule
+    if rule is not None:
+        for rows in scored_rows(held, Scoring(rule, recipe.labels), at_once=ROWS, most=most):
+            yield {name: torch.from_numpy(array) for name, array in rows.items()}
+    elif held.stock:
+        own = _recipe(recipe, str(held.path), most)
+        settled = settle(own, {"held": held.stock}, {"held": held.num_units})
+        yield from _batches(Stream(settled, {"held": held}), most)
+
+
+def _recipe(recipe: Recipe, path: str, most: int) -> Recipe:
     stage = {
         "steps": most,
         "context": max(stage.context for stage in recipe.stages.values()),
@@ -84,22 +85,7 @@ def _recipe(recipe: Recipe, path: str, where: str, most: int) -> Recipe:
         "max_epochs": 1,
         "stages": {"held": stage},
     }
-    if recipe.pools_root is not None:
-        plain["pools_root"] = recipe.pools_root
-    return recipe_from_plain(plain, source=where)
-
-
-def _problems(held: Any, holdings: Holdings, where: str) -> list[Problem]:
-    problems = []
-    for name, pool in holdings.items():
-        if pool.fingerprint == held.fingerprint:
-            expected, fix = "text that the run does not train on", "split it off before anything else"
-            problems.append(Problem(where, f"the content of pool {name!r}", expected, fix))
-    known = tokenizers(holdings)
-    if held.card.tokenizer is not None and known and held.card.tokenizer not in known:
-        fix = "prepare it with the tokenizer of the run's pools"
-        problems.append(Problem(where, f"tokenizer {held.card.tokenizer[:12]}", "the run's tokenizer", fix))
-    return problems
+    return recipe_from_plain(plain, source="held-out pools")
 
 
 def _batches(stream: Stream, most: int) -> Iterator[dict[str, torch.Tensor]]:

@@ -1,0 +1,170 @@
+"""``recipe audit leakage``: whether training reads text of the pools that measure it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.audit.leakage import NGRAM, Leakage, Search, find_leakage
+from recipe.cli.found import refuse_missing
+from recipe.cli.options import add_json, add_recipe_words, split_words, whole
+from recipe.cli.output import print_json, print_tables, progress
+from recipe.config import Recipe, load_recipe
+from recipe.errors import RecipeError
+from recipe.mixing.opening import close_pools, open_pools
+from recipe.pools import Pool
+from recipe.report.figures import amount
+from recipe.report.leaks import leak_tables, verdict
+from recipe.run.evaluation import open_held_out
+from recipe.run.folder import RunFolder
+from recipe.run.holdings import Holding
+from recipe.run.tracing.courses import Lineage
+from recipe.run.tracing.trace import Wanted, trace_documents
+
+EXAMPLE = """\
+Examples:
+  recipe audit leakage demo --against pools/held/english pools/held/code
+  recipe audit leakage runs/demo --ngram 30
+  recipe audit leakage my.yaml --json
+
+Every stretch of --ngram tokens of a held-out document is looked for in every document of the pools that the
+recipe draws from, and shorter documents as a whole; what is found was compared token by token. Without
+--against, the pools of the recipe's `evaluation:`, `trainer.validation` and `trainer.final` are held out. Of
+a run, documents that were withdrawn before they were read do not count. Exit code 1: something leaks.
+"""
+
+Held = dict[str, str | Path]
+Texts = tuple[Recipe, dict[str, Pool], dict[str, NDArray[np.int64]]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the run or recipe, and what is held out."""
+    parser.epilog = EXAMPLE
+    add_recipe_words(parser, also="; or a run's folder")
+    parser.add_argument(
+        "--against",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="POOL",
+        help="folders of held-out pools; default: those that the recipe names",
+    )
+    parser.add_argument(
+        "--ngram", type=whole, default=NGRAM, metavar="N", help=f"tokens of a stretch; default: {NGRAM}"
+    )
+    parser.add_argument(
+        "--pools-root", type=Path, metavar="DIR", help="where a run's pools are on this machine"
+    )
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Look for held-out text; 0 there is none, 1 there is."""
+    if args.ngram < 1:
+        raise RecipeError.single(
+            "recipe audit leakage", "--ngram", given=args.ngram, expected="1 or more", fix=f"try {NGRAM}"
+        )
+    with _training(args) as texts:
+        found = _found(args, texts)
+    plain = found.to_plain()
+    if args.json:
+        print_json(plain)
+    else:
+        print_tables(leak_tables(plain))
+        print(verdict(plain))
+    return 0 if found.ok else 1
+
+
+def _found(args: argparse.Namespace, texts: Texts) -> Leakage:
+    recipe, pools, left_out = texts
+    paths = {Path(path).name: path for path in args.against} if args.against else held_out(recipe)
+    if len(paths) < len(args.against):
+        raise _unclear(args, "two pools of one name", "folders with different names", "rename one of them")
+    if not paths:
+        fix = "name them: --against pools/held/code, or evaluation: {pools: {code: pools/held/code}}"
+        raise _unclear(args, "nothing", "held-out pools", fix)
+    holdings = {name: Holding.of(pool) for name, pool in pools.items()}
+    where = "--against" if args.against else "held-out pools"
+    root = recipe.model_copy(update={"pools_root": None}) if args.against else recipe
+    held = open_held_out(root, paths, holdings, where=where, may_be_trained_on=True)
+    try:
+        with progress(quiet=args.json) as bars:
+            task = bars.add_task("comparing", total=None, note="")
+
+            def watch(done: int, total: int) -> None:
+                bars.update(task, completed=done, total=total, note=f"{amount(total)} tokens")
+
+            return find_leakage(pools, held, Search(ngram=args.ngram, left_out=left_out), watch)
+    finally:
+        close_pools(held.values())
+
+
+def _unclear(args: argparse.Namespace, given: str, expected: str, fix: str) -> RecipeError:
+    told = " ".join(map(str, args.against)) or given
+    return RecipeError.single(
+        "recipe audit leakage", "--against", given=f"{given}: {told}" if args.against else given,
+        expected=expected, fix=fix,
+    )  # fmt: skip
+
+
+def held_out(recipe: Recipe) -> Held:
+    """Folders of the held-out pools that a recipe names, by area."""
+    found: Held = {}
+    for kind in ("validation", "final"):
+        named = (recipe.trainer or {}).get(kind)
+        if isinstance(named, Mapping):
+            found |= {f"{kind}/{area}": str(path) for area, path in named.items()}
+    if recipe.evaluation is not None:
+        found |= {area: held.path for area, held in recipe.evaluation.pools.items()}
+    return found
+
+
+@contextmanager
+def _training(args: argparse.Namespace) -> Iterator[Texts]:
+    """The recipe, the pools that it draws from, and documents of them that are never read."""
+    source, overrides = split_words(args.words)
+    if RunFolder(Path(source)).is_run:
+        with Lineage(Path(source), args.pools_root) as lineage:
+            recipes = [course.stream.recipe for course in lineage.courses]
+            pools = {
+                name: pool
+                for course, recipe in zip(lineage.courses, recipes, strict=True)
+                for name, pool in course.pools.items()
+                if name in drawn(recipe)
+            }
+            yield recipes[-1], pools, _unread(Path(source), lineage, args.pools_root)
+        return
+    recipe = load_recipe(source, overrides, config_dir=args.config_dir)
+    refuse_missing(recipe, source)
+    pools = open_pools(recipe)
+    try:
+        yield recipe, {name: pool for name, pool in pools.items() if name in drawn(recipe)}, {}
+    finally:
+        close_pools(pools.values())
+
+
+def drawn(recipe: Recipe) -> set[str]:
+    """Pools that have a share in some stage, as stated: a pool of a group that has one counts."""
+    named = {name for stage in recipe.stages.values() for name, part in stage.parts.items() if part}
+    return {
+        pool for name in named for pool in (recipe.groups[name].pools if name in recipe.groups else [name])
+    }
+
+
+def _unread(run: Path, lineage: Lineage, pools_root: Path | None) -> dict[str, NDArray[np.int64]]:
+    """Documents that were withdrawn before any step on record read them, by pool."""
+    unread = {}
+    for name, pool in lineage.last.pools.items():
+        withdrawn = lineage.last.stream.ground.withdrawn.documents(name)
+        if not len(withdrawn):
+            continue
+        ids = pool.ids(withdrawn)
+        trace = trace_documents(run, Wanted(ids=tuple(ids), pool=name), pools_root=pools_root)
+        read = {one.document for one in trace.documents if one.readings}
+        unread[name] = withdrawn[[id not in read for id in ids]]
+    return unread
