@@ -34,6 +34,13 @@ def on_ranks(work: Callable[..., Any], size: int, *given: Any) -> list[Any]:
     return [answer for _, answer in answers]
 
 
+def _torchruns(rank: int, size: int, port: int) -> dict[str, str]:
+    """The variables that torchrun sets: trainers find their ranks by them."""
+    here = {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size, "GROUP_RANK": 0}
+    names = {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "test"}
+    return names | {name: str(value) for name, value in (here | {"MASTER_PORT": port}).items()}
+
+
 def _answer(pipe: Connection) -> tuple[bool, Any]:
     try:
         return pipe.recv()
@@ -43,7 +50,7 @@ def _answer(pipe: Connection) -> tuple[bool, Any]:
 
 def _rank(pipe: Connection, rank: int, world: tuple[int, int], work: Callable[..., Any], given: Any) -> None:
     size, port = world
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)}
+    os.environ |= _torchruns(rank, size, port)
     torch.set_num_threads(1)
     try:
         dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)

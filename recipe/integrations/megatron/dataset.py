@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from recipe.errors import RecipeError
@@ -21,6 +22,7 @@ from recipe.integrations.torch.masks import check_attention
 from recipe.run.opening import open_run
 from recipe.run.state import State, stream_from
 from recipe.run.stream import RunStream
+from recipe.sequences.assembly import padded_segment_lengths, segment_lengths
 
 Item = dict[str, torch.Tensor]
 Attention = Literal["none", "mask", "cu_seqlens"]
@@ -66,7 +68,7 @@ class MegatronStream(Dataset[Item]):
             state: what ``run.state()`` gave; of any step.
             sequence_length: ``--seq-length`` of this job: a stage with another context is a job of its own.
             attention: what says who may see whom: a ``mask``, or ``cu_seqlens`` for kernels of variable
-                length (true lengths, padding a segment of its own; micro-batches of one); ``none``: neither.
+                length (micro-batches of one); ``none``: neither.
             dp_size, micro_batch: of this job; ``deal: balanced`` puts the samples of a step in the order that
                 evens out its micro-batches, other recipes need neither.
             pools_root: where the pools are on this machine.
@@ -114,8 +116,13 @@ class MegatronStream(Dataset[Item]):
         """One sequence.
 
         ``tokens, labels, position_ids`` int64[context]; ``loss_mask`` float32[context], 0 where there is no
-        label (``labels`` is 0 there). With ``mask`` also ``attention_mask`` bool[1, context, context], true
-        where a query may *not* see a key; with ``cu_seqlens`` int32[segments + 1] and ``max_seqlen`` int32[].
+        label (``labels`` is 0 there), else 1, or the row's weight where a stage has an ``objective``: the sum
+        of ``losses * loss_mask`` over that of ``loss_mask``, Megatron's loss, is then the weighted mean.
+        With ``mask`` also ``attention_mask`` bool[1, context, context], true
+        where a query may *not* see a key; with ``cu_seqlens`` what ``PackedSeqParams`` takes: ``cu_seqlens``
+        and ``cu_seqlens_padded`` int32[segments + 1], ``max_seqlen`` int32[]. Under ``document_multiple`` the
+        first counts true positions and the second says where segments lie; without it both are one, and
+        padding is a segment of its own.
 
         Raises:
             RecipeError: it belongs to a stage with another context.
@@ -140,8 +147,14 @@ class MegatronStream(Dataset[Item]):
                 if at.end_step is None:
                     raise
                 raise IndexError(f"the run ended before its planned samples: {error}") from error
-            items += [self._item(batch, row) for row in range(len(batch["pool"]))]
+            multiple = _multiple(stream, step)
+            items += [self._item(batch, row, multiple) for row in range(len(batch["pool"]))]
         return items
+
+    def first_sample(self) -> int:
+        """The first sequence that has the job's context."""
+        stretches = self.stream().curriculum.stretches
+        return next(each.first_sequence for each in stretches if each.context == self.sequence_length)
 
     def consumed_steps(self, consumed_samples: int) -> int:
         """Steps that so many samples are: for ``run.checkpoint`` and ``open_run``.
@@ -165,13 +178,13 @@ class MegatronStream(Dataset[Item]):
             fix = f"start the job of stage {stage} with --seq-length {stretch.context} (see recipe flags)"
             raise _refused("sample", f"step {step}, of stage {stage}", expected, fix)
 
-    def _item(self, batch: dict[str, Any], row: int) -> Item:
+    def _item(self, batch: dict[str, Any], row: int, multiple: int) -> Item:
         labels = torch.from_numpy(batch["labels"][row])
         counted = labels != -100
         item = {
             "tokens": torch.from_numpy(batch["input_ids"][row]),
             "labels": labels.where(counted, 0),
-            "loss_mask": counted.float(),
+            "loss_mask": counted.float() * float(batch["loss_weight"][row] if "loss_weight" in batch else 1),
             "position_ids": torch.from_numpy(batch["position_ids"][row].astype(np.int64)),
         }
         segments = batch["segment_ids"][row]
@@ -179,10 +192,7 @@ class MegatronStream(Dataset[Item]):
             visible = np.tril(segments[:, None] == segments[None, :])
             item["attention_mask"] = torch.from_numpy(~visible[None])
         if self._attention == "cu_seqlens":
-            edges = np.flatnonzero(np.diff(segments)) + 1
-            ends = np.concatenate([[0], edges, [len(segments)]]).astype(np.int32)
-            item["cu_seqlens"] = torch.from_numpy(ends)
-            item["max_seqlen"] = torch.tensor(int(np.diff(ends).max()), dtype=torch.int32)
+            item |= _lengths(segments[None], multiple)
         return item
 
     def stream(self) -> RunStream:
@@ -201,6 +211,27 @@ class MegatronStream(Dataset[Item]):
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the open streams."""
         return self.__dict__ | {"_opened": None, "_whole": None}
+
+
+def _multiple(stream: RunStream, step: int) -> int:
+    """Positions of which every document takes a multiple there."""
+    stage = stream.curriculum.stages[stream.curriculum.stretch(step).stage].name
+    return stream.recipe.stages[stage].packing.multiple(stream.recipe.parallel)
+
+
+def _lengths(segment_ids: NDArray[np.int32], multiple: int) -> Item:
+    """Where the segments of a row begin, counted in true positions and as they lie; the longest as it lies.
+
+    Megatron makes as many rotary positions as the longest is said to have, and takes those of the padding
+    that a row ends with from them, too.
+    """
+    if multiple == 1:
+        ends, _ = segment_lengths(segment_ids)
+        true = ends
+    else:
+        true, ends, _ = padded_segment_lengths(segment_ids, multiple)
+    lengths = {"cu_seqlens": torch.from_numpy(true), "cu_seqlens_padded": torch.from_numpy(ends)}
+    return lengths | {"max_seqlen": torch.tensor(np.diff(ends).max(), dtype=torch.int32)}
 
 
 def _refused(where: str, given: object, expected: str, fix: str) -> RecipeError:

@@ -1,11 +1,7 @@
-"""The stream under the real Megatron: its conventions, its model, its own samples for comparison."""
+"""The run as samples for Megatron: its conventions, and how its sampler deals them."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import nullcontext
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,21 +14,10 @@ from recipe.integrations.megatron import MegatronStream
 from recipe.integrations.torch import StreamDataset
 from recipe.run.state import stream_from
 from tests.integrations.conftest import started
+from tests.integrations.megatron.loop import Sampler
 from tests.integrations.ranks import on_ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
-
-
-class Sampler:
-    """Samples as MegatronPretrainingSampler deals them: of every global micro-batch each rank its own."""
-
-    def __init__(self, consumed: int, stop: int, micro_batch: int, rank: int, size: int) -> None:
-        self.given = (consumed, stop, micro_batch, rank, size)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        consumed, stop, each, rank, size = self.given
-        for first in range(consumed, stop, each * size):
-            yield list(range(first + rank * each, first + (rank + 1) * each))
 
 
 def test_a_sample_is_a_sequence_of_the_run(state):
@@ -104,47 +89,6 @@ def test_consumed_samples_are_steps(state):
 def test_labels_as_inputs_are_refused(tmp_path):
     with pytest.raises(RecipeError, match="labels: shifted"):
         MegatronStream(started(tmp_path, labels="inputs"), 32)
-
-
-def _trained(rank: int, state: bytes, starts: tuple[int, ...]) -> list[float]:
-    """Losses of a real GPTModel over some steps from each start on, weights kept in between."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what Megatron warns of on a processor
-        from megatron.core import parallel_state
-        from megatron.core.models.gpt import GPTModel
-        from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
-        from megatron.core.tensor_parallel.random import get_cuda_rng_tracker
-        from megatron.core.transformer import TransformerConfig
-
-        # Of CUDA it asks where its buffers are, and the random state of a dropout that is 0 here.
-        torch.cuda.current_device = lambda: "cpu"
-        get_cuda_rng_tracker().fork = lambda *_: nullcontext()
-        parallel_state.initialize_model_parallel(create_gloo_process_groups=False)
-        torch.manual_seed(1)
-        shape = {"num_layers": 1, "hidden_size": 16, "num_attention_heads": 2}
-        options = {"use_cpu_initialization": True, "attention_dropout": 0.0, "hidden_dropout": 0.0}
-        config = TransformerConfig(**shape, **options, masked_softmax_fusion=False, bias_dropout_fusion=False)
-        model = GPTModel(config, get_gpt_layer_local_spec(), vocab_size=100, max_sequence_length=32)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        losses = []
-        for first, last in pairwise(starts):
-            data = MegatronStream(state, 32, attention="mask")
-            for batch in DataLoader(data, batch_sampler=Sampler(4 * first, 4 * last, 4, 0, 1)):
-                found = model(
-                    batch["tokens"], batch["position_ids"], batch["attention_mask"], labels=batch["labels"]
-                )
-                loss = (found * batch["loss_mask"]).sum() / batch["loss_mask"].sum()
-                loss.backward()
-                optimizer.step()
-                optimizer.zero_grad()
-                losses.append(float(loss.detach()))
-        return losses
-
-
-def test_a_real_model_trains_and_goes_on_by_consumed_samples(state):
-    """The same losses in one go and resumed twice by nothing but the number of samples."""
-    whole, cut = on_ranks(_trained, 1, state, (0, 12)), on_ranks(_trained, 1, state, (0, 5, 6, 12))
-    assert len(whole[0]) == 12 and cut == whole
 
 
 def _in_the_provider(rank: int, path: str) -> list[Any]:
