@@ -13,7 +13,7 @@ from recipe.config import Recipe, recipe_from_plain, settle
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools
 from recipe.mixing.stream import Stream
-from recipe.pools import Pool
+from recipe.pools import Pool, open_pool
 from recipe.run.evaluation import Scoring, open_held_out, scored_rows
 from recipe.run.holdings import Holdings
 
@@ -67,7 +67,8 @@ def _sequences(recipe: Recipe, held: Pool, most: int) -> Iterator[dict[str, torc
     elif held.stock:
         own = _recipe(recipe, str(held.path), most)
         settled = settle(own, {"held": held.stock}, {"held": held.num_units})
-        yield from _batches(Stream(settled, {"held": held}), most)
+        with open_pool(held.path, "held") as same:  # orders are keyed on names: areas may be renamed
+            yield from _batches(Stream(settled, {"held": same}), most)
 
 
 def _recipe(recipe: Recipe, path: str, most: int) -> Recipe:

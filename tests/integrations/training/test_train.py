@@ -320,3 +320,13 @@ def test_a_weighted_training_stopped_and_started_again_ends_at_the_same_bits(tmp
     unbroken = trained(told, tmp_path / "unbroken")
     assert equal(weights(tmp_path / "run", 24), weights(unbroken, 24))
     assert not equal(weights(unbroken, 24), weights(whole, 24)), "the weights matter"
+
+
+def test_f6_held_out_pools_are_scored_by_the_recipes_own_windows(tmp_path, build):
+    held, rule = {"validation": {"text": "held_text"}}, {"window": 32, "stride": 12, "offset": 5}
+    path = trained(build(held, evaluation=rule), tmp_path / "run")
+    (measured,) = recipe.compare_runs([path]).runs
+    whole = trained(build(held), tmp_path / "packed")
+    (packed,) = recipe.compare_runs([whole]).runs
+    assert measured.metrics["text"]["loss"] != packed.metrics["text"]["loss"]
+    assert equal(weights(path, 24), weights(whole, 24))
