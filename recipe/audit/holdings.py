@@ -16,7 +16,7 @@ from recipe.audit.record import read_sealed
 from recipe.errors import RecipeError
 from recipe.pools import Pool, open_pool
 from recipe.pools.blocks import file_hash
-from recipe.pools.card import CARD_NAME
+from recipe.pools.card import BOUNDARIES, CARD_NAME
 from recipe.pools.erased import explained
 from recipe.pools.imported import find_pairs
 from recipe.pools.metadata import open_metadata
@@ -191,7 +191,7 @@ def _without_erased(
 def _check_lengths(pool: Pool) -> list[Finding]:
     """The files that every recomputation stands on: read whole whatever the sample."""
     findings = []
-    for name in ("offsets.npy", "units.npy"):
+    for name in BOUNDARIES:
         record, path = pool.card.files.get(name), pool.path / name
         if record is not None and (observed := file_hash(path)) != record.hash:
             findings.append(Finding("contents", str(path), record.hash, observed))

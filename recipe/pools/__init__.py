@@ -5,6 +5,7 @@ from recipe.pools.finding import Finding
 from recipe.pools.growth import Prefix, extend_pool, grown_from
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
+from recipe.pools.sections import Section
 from recipe.pools.table import Row
 from recipe.pools.write import write_pool
 from recipe.pools.writer import PoolWriter
@@ -17,6 +18,7 @@ __all__ = [
     "PoolWriter",
     "Prefix",
     "Row",
+    "Section",
     "extend_pool",
     "extent_units",
     "grown_from",

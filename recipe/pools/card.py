@@ -13,6 +13,9 @@ from recipe.errors import RecipeError
 
 CARD_NAME = "card.json"
 CARD_FORMAT = 1
+BOUNDARIES = ("offsets.npy", "units.npy", "sections.npy", "needs.npy")
+"""Files that say where documents, units and sections begin, and which sections need others; the last three
+where there are any."""
 SMALL_POOL_TOKENS = 64 << 20
 EXTENT_TOKENS = 1 << 20
 
@@ -141,7 +144,7 @@ class Card:
             self.format, self.vocab_size, self.token_dtype, self.tokenizer, self.num_units, self.extent_units,
             self.bos, self.eos, self.bos_stored, self.eos_stored,
             [[p.documents, p.tokens, p.hash, p.index_hash, p.rows_hash] for p in self.parts],
-            [self.files[name].hash for name in ("offsets.npy", "units.npy") if name in self.files],
+            [self.files[name].hash for name in BOUNDARIES if name in self.files],
         ]  # fmt: skip
         return content_hash(identity)
 

@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 from recipe.pools.adopting import EXTENDS
 from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, file_hash
 from recipe.pools.card import ALL, CARD_NAME, NONE, Card, FileRecord, MaxId, card_text, extent_units
+from recipe.pools.joining import joined
 from recipe.pools.megatron import read_index
 from recipe.pools.part import FinishedPart, added, rows_path
+from recipe.pools.pool import Pool
+from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME, Boundaries, sections_path
 from recipe.pools.settings import PoolSettings
 from recipe.pools.table import open_writer, regrouped, row_groups
 from recipe.pools.unique import Keys
@@ -28,12 +31,17 @@ _INT64 = np.dtype("<i8")
 
 
 def close_pool(
-    folder: Path, settings: PoolSettings, parts: Sequence[FinishedPart], dropped: Mapping[str, Any]
+    folder: Path,
+    settings: PoolSettings,
+    parts: Sequence[FinishedPart],
+    dropped: Mapping[str, Any],
+    extends: Pool | None = None,
 ) -> None:
     """Write everything a pool has beside its parts, the card last, and remove what only the writing needed.
 
     Raises:
-        RecipeError: a document id is repeated, or a group's documents are scattered.
+        RecipeError: a document id is repeated, a group's documents are scattered, or a section needs one
+            that is not there.
     """
     units, ids_are_numbers = _write_table(folder, parts, seams(settings.source, parts))
     num_documents = sum(part.record.documents for part in parts)
@@ -46,11 +54,14 @@ def close_pool(
     }
     if units is not None:
         files["units.npy"] = _write_npy(folder / "units.npy", units.shape, _INT64, [units])
+    marks = (settings.has_bos, settings.has_eos)
+    files |= _write_sections(folder, joined(folder, parts, units, marks, boundaries_of(extends)))
     num_units = num_documents if units is None else len(units) - 1
     card = _card(settings, parts, num_units, dropped, files, "number" if ids_are_numbers else "table")
     write_durably(folder / CARD_NAME, card_text(card))
     for part in parts:
         rows_path(folder, part.record.name).unlink()
+        sections_path(folder, part.record.name).unlink(missing_ok=True)
         (folder / f"{part.record.name}.json").unlink()
     (folder / "settings.json").unlink()
 
@@ -105,6 +116,19 @@ def _offsets(folder: Path, parts: Sequence[FinishedPart]) -> Iterator[NDArray[np
     for part in parts:
         yield base + np.cumsum(read_index(folder / f"{part.record.name}.idx").lengths(), dtype=np.int64)
         base += part.record.tokens
+
+
+def boundaries_of(pool: Pool | None) -> Boundaries | None:
+    """Sections of a pool, if it has any."""
+    return None if pool is None or pool.sections is None else Boundaries(pool.sections, pool.needs)
+
+
+def _write_sections(folder: Path, found: Boundaries | None) -> dict[str, FileRecord]:
+    files = {}
+    for name, array in zip((SECTIONS_NAME, NEEDS_NAME), found or (), strict=False):
+        if array is not None:
+            files[name] = _write_npy(folder / name, (array.size,), _INT64, [array.reshape(-1)])
+    return files
 
 
 def _write_hashes(folder: Path, parts: Sequence[FinishedPart]) -> FileRecord:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from recipe.pools.card import Card, FileRecord, extent_units
 from recipe.pools.imported import pairs_fingerprint
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
+from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME, Section
 from recipe.pools.write import add_documents
 from recipe.pools.writer import PoolWriter
 
@@ -47,6 +48,7 @@ def extend_pool(  # noqa: PLR0913  the contract names every option
     ids: Iterable[int | str] | None = None,
     groups: Iterable[int | str | None] | None = None,
     tags: Iterable[Mapping[str, Any] | None] | None = None,
+    sections: Iterable[Sequence[int | Section] | None] | None = None,
     part_tokens: int | None = None,
 ) -> Pool:
     """Write a pool that holds another one and, behind it, more documents; and open it.
@@ -61,11 +63,12 @@ def extend_pool(  # noqa: PLR0913  the contract names every option
         ids: of the new documents, unique in the whole pool; default: their numbers in it.
         groups: of the new documents; none goes on with a group of the old ones.
         tags: attributes of the new documents.
+        sections: of the new documents; those of the old ones are kept.
         part_tokens: stored tokens of a new part at most.
 
     Raises:
         RecipeError: as for ``write_pool``; or the old pool is not one of our own.
-        ValueError: ids, groups or tags are not as many as the documents.
+        ValueError: ids, groups, tags or sections are not as many as the documents.
     """
     first = open_pool(old, Path(old).name)
     refuse_pairs(first, Path(path))
@@ -74,7 +77,7 @@ def extend_pool(  # noqa: PLR0913  the contract names every option
     tokenizer = {"tokenizer": card.tokenizer, "tokenizer_name": card.tokenizer_name}
     size = {"vocab_size": card.vocab_size, "part_tokens": part_tokens}
     with PoolWriter(path, **size, **marks, **tokenizer, extends=first) as writer:  # type: ignore[arg-type]
-        add_documents(writer, documents, ids=ids, groups=groups, tags=tags)
+        add_documents(writer, documents, ids=ids, groups=groups, tags=tags, sections=sections)
         return writer.close(dropped=card.dropped)
 
 
@@ -131,16 +134,22 @@ def _pairs(new: Pool, parts: int) -> str:
 
 
 def _own_fingerprints(new: Pool, prefix: Prefix) -> list[str]:
-    """Fingerprints of the pool that the first parts of a pool are: with or without a file of units.
+    """Fingerprints of the pool that the first parts of a pool are: with or without files of units, sections.
 
-    A pool whose documents have no groups has none, whatever came behind it.
+    A pool whose documents have no groups has no units, whatever came behind it; and so with sections.
     """
-    files = {"offsets.npy": _record(new.offsets[: prefix.documents + 1])}
-    cards = [_beginning(new.card, prefix, files)]
+    found = [{"offsets.npy": _record(new.offsets[: prefix.documents + 1])}]
+    last = int(new.part_offsets[prefix.parts])
     if new.units is not None:
-        units = {"units.npy": _record(new.units[: prefix.units + 1])}
-        cards.append(_beginning(new.card, prefix, files | units))
-    return [card.fingerprint for card in cards]
+        found += [files | {"units.npy": _record(new.units[: prefix.units + 1])} for files in found]
+    if new.sections is not None:
+        sections = _record(new.sections[: np.searchsorted(new.sections, last)])
+        with_sections = [files | {SECTIONS_NAME: sections} for files in found]
+        found += with_sections
+        if new.needs is not None:
+            needs = _record(new.needs[: np.searchsorted(new.needs[:, 0], last)].reshape(-1))
+            found += [files | {NEEDS_NAME: needs} for files in with_sections]
+    return [_beginning(new.card, prefix, files).fingerprint for files in found]
 
 
 def _beginning(card: Card, prefix: Prefix, files: Mapping[str, FileRecord]) -> Card:

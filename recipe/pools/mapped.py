@@ -36,9 +36,9 @@ def map_array(path: Path, dtype: np.dtype[Any], count: int, *, start_byte: int =
 
 
 def map_npy(
-    path: Path, count: int, dtype: np.dtype[Any], *, expected_hash: str | None = None
+    path: Path, count: int | None, dtype: np.dtype[Any], *, expected_hash: str | None = None
 ) -> NDArray[Any]:
-    """The one-dimensional array of a ``.npy`` file, whose length and type are known beforehand.
+    """The one-dimensional array of a ``.npy`` file, whose type and (unless None) length are known beforehand.
 
     Raises:
         RecipeError: another shape, type or length; or other contents than ``expected_hash`` (blake2b-256).
@@ -51,7 +51,9 @@ def map_npy(
         shape, fortran, found = npy_format.read_array_header_1_0(head)
     except ValueError as error:
         raise _wrong(path, f"not a .npy file ({error})", "a .npy file") from error
-    if (shape, found) != ((count,), dtype) or fortran:
+    if count is None and len(shape) == 1:
+        count = shape[0]
+    if count is None or (shape, found) != ((count,), dtype) or fortran:
         raise _wrong(path, f"{found}{list(shape)}", f"{dtype}[{count}]")
     if len(pages) < (needed := head.tell() + count * dtype.itemsize):
         raise too_short(path, len(pages), needed)

@@ -12,20 +12,18 @@ from pathlib import Path
 
 from recipe.errors import RecipeError
 from recipe.pools.blocks import file_hash
-from recipe.pools.card import CARD_NAME, Card, read_card
+from recipe.pools.card import BOUNDARIES, CARD_NAME, Card, read_card
 from recipe.pools.opening import check_marks, check_sizes, own_pool
 from recipe.pools.pool import Pool
 from recipe.pools.workplace import sync
 
-EDGES = ("offsets.npy", "units.npy")
-"""Where documents and units begin."""
 TABLE = "documents.parquet"
 """What the documents are called and tagged with; not needed for lengths."""
 
 
 def metadata_files(card: Card, *, documents: bool = False) -> tuple[str, ...]:
     """Files of a pool's folder that say how long its documents are; with their table if that is wanted."""
-    edges = tuple(name for name in EDGES if name in card.files)
+    edges = tuple(name for name in BOUNDARIES if name in card.files)
     return (CARD_NAME, *edges, *([TABLE] if documents and TABLE in card.files else []))
 
 

@@ -15,6 +15,7 @@ from recipe.pools.card import CARD_NAME, Card, read_card
 from recipe.pools.imported import find_pairs, open_pairs
 from recipe.pools.mapped import cannot_open, map_npy
 from recipe.pools.pool import Layout, Pool
+from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME
 from recipe.pools.workplace import unfinished_folder
 
 _INT64 = np.dtype("<i8")
@@ -94,6 +95,12 @@ def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int 
     def load_units() -> NDArray[np.int64]:
         return _load_edges(path / "units.npy", card, card.num_units + 1, int(documents[-1]))
 
+    def load_sections() -> NDArray[np.int64]:
+        return _load_rising(path / SECTIONS_NAME, card, int(offsets[-1]))
+
+    def load_needs() -> NDArray[np.int64]:
+        return _load_needs(path / NEEDS_NAME, card, int(offsets[-1]))
+
     layout = Layout(
         fingerprint=card.fingerprint,
         token_dtype=np.dtype(card.token_dtype).newbyteorder("<"),
@@ -110,6 +117,8 @@ def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int 
         load_card=lambda _pool: card,
         load_offsets=load_offsets,
         load_units=load_units if "units.npy" in card.files else None,
+        load_sections=load_sections if SECTIONS_NAME in card.files else None,
+        load_needs=load_needs if NEEDS_NAME in card.files else None,
         table=path / "documents.parquet",
         reopen=reopen_pool,
         declared=declared,
@@ -172,16 +181,39 @@ def _load_edges(path: Path, card: Card, count: int, last: int) -> NDArray[np.int
 
     Larger ones are checked where they are used: `recipe.sequences.blocks.measure` refuses impossible lengths.
     """
+    array = _map_hashed(path, card, count)
+    if (array[0], array[-1]) != (0, last):
+        raise _wrong_range(path, array, f"from 0 to {last}, as its card says")
+    return array
+
+
+def _load_rising(path: Path, card: Card, last: int) -> NDArray[np.int64]:
+    """Rising numbers between 0 and ``last``, as many as there are; mapped."""
+    array = _map_hashed(path, card, None)
+    if len(array) and not 0 < array[0] <= array[-1] < last:
+        raise _wrong_range(path, array, f"between 0 and {last}, as its card says")
+    return array
+
+
+def _load_needs(path: Path, card: Card, last: int) -> NDArray[np.int64]:
+    """Rows of four numbers in 0..``last``; read whole: there are few."""
+    array = _map_hashed(path, card, None)
+    if len(array) % 4 or (len(array) and not 0 <= array.min() <= array.max() <= last):
+        raise _wrong_range(path, array, f"rows of four in 0..{last}")
+    return array.reshape(-1, 4)
+
+
+def _map_hashed(path: Path, card: Card, count: int | None) -> NDArray[np.int64]:
     record = card.files[path.name]
     hashed = record.hash if record.bytes <= _HASHED_AT_OPENING else None
-    array = map_npy(path, count, _INT64, expected_hash=hashed)
-    if (array[0], array[-1]) != (0, last):
-        raise RecipeError.single(
-            str(path.parent), str(path), given=f"numbers from {array[0]} to {array[-1]}",
-            expected=f"from 0 to {last}, as its card says",
-            fix="copy the file again, or prepare the pool again",
-        )  # fmt: skip
-    return array
+    return map_npy(path, count, _INT64, expected_hash=hashed)
+
+
+def _wrong_range(path: Path, array: NDArray[np.int64], expected: str) -> RecipeError:
+    return RecipeError.single(
+        str(path.parent), str(path), given=f"numbers from {array[0]} to {array[-1]}", expected=expected,
+        fix="copy the file again, or prepare the pool again",
+    )  # fmt: skip
 
 
 def _missing(path: Path, name: str, given: str) -> RecipeError:

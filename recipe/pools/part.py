@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from recipe.pools.blocks import BlockHasher, block_digest, block_hash, file_hash, raw_bytes, root_hash
 from recipe.pools.card import PartRecord, canonical_json
 from recipe.pools.megatron import write_index
+from recipe.pools.sections import SectionsFile, sections_path
 from recipe.pools.settings import PoolSettings
 from recipe.pools.table import ROW_GROUP, SCHEMA, open_writer
 from recipe.pools.workplace import sync
@@ -33,6 +34,8 @@ class Batch:
     groups: list[int | str | None] = field(default_factory=list)
     tags: list[str | None] = field(default_factory=list)
     sources: list[str | None] = field(default_factory=list)
+    sections: list[list[object] | None] = field(default_factory=list)
+    """As `recipe.pools.sections.plain` gives them; None: nothing is said of them."""
     lengths: list[int] = field(default_factory=list)
     """Stored tokens, marks included."""
 
@@ -50,11 +53,14 @@ class FinishedPart:
     max_id_position: int
     blocks: tuple[str, ...]
     """Hashes of its blocks, hexadecimal."""
+    has_sections: bool = False
+    """Whether it has a file of sections, beside it until the pool is whole."""
 
     @property
     def file_names(self) -> tuple[str, ...]:
         """Files of the part while the pool is written."""
-        return tuple(f"{self.record.name}.{ending}" for ending in ("bin", "idx", "rows", "json"))
+        endings = ("bin", "idx", "rows", "json", *(("sections",) if self.has_sections else ()))
+        return tuple(f"{self.record.name}.{ending}" for ending in endings)
 
     def to_json(self) -> bytes:
         """The bytes of its file."""
@@ -104,6 +110,8 @@ class PartWriter:
         self._marks = (settings.has_bos, settings.has_eos)
         self._file = (folder / f"{self.name}.bin").open("wb")
         self._rows = open_writer(rows_path(folder, self.name))
+        self._sections = SectionsFile(sections_path(folder, self.name))
+        self._documents = 0
         self._blocks = BlockHasher()
         self._rows_hash = hashlib.blake2b(digest_size=32)
         self._lengths: list[NDArray[np.int64]] = []
@@ -136,6 +144,7 @@ class PartWriter:
         self.close()
         for path in (index, self._folder / f"{self.name}.bin", rows_path(self._folder, self.name)):
             sync(path)
+        has_sections = self._sections.finish()
         digests = self._blocks.digests()
         return FinishedPart(
             record=PartRecord(
@@ -154,6 +163,7 @@ class PartWriter:
             max_id=self._max_id,
             max_id_position=self._max_id_position,
             blocks=tuple(digest.hex() for digest in digests),
+            has_sections=has_sections,
         )
 
     def close(self) -> None:
@@ -163,7 +173,7 @@ class PartWriter:
 
     def give_up(self) -> None:
         """Close the files of a part that nobody will finish, on a full disk too."""
-        for closable in (self._file, self._rows):
+        for closable in (self._file, self._rows, self._sections):
             with contextlib.suppress(OSError):
                 closable.close()
 
@@ -182,6 +192,10 @@ class PartWriter:
         """Count documents whose tokens were written, and write their rows."""
         bodies = lengths - sum(self._marks)
         self._write_rows(batch, bodies, hashes)
+        for document, sections in enumerate(batch.sections, self._documents):
+            if sections is not None:
+                self._sections.add(document, sections)
+        self._documents += len(lengths)
         self._lengths.append(lengths)
         self._histogram = added(self._histogram, histogram(bodies))
         self._body_tokens += int(bodies.sum())

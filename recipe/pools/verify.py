@@ -19,6 +19,7 @@ from recipe.pools.card import Card, PartRecord
 from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_npy
 from recipe.pools.megatron import read_index
+from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME
 from recipe.pools.table import DocumentTable
 
 Check = Callable[[], list[Finding]]
@@ -73,7 +74,7 @@ def verify_own(folder: Path, card: Card, *, sample: float | int | None, seed: in
     if sample is None:
         checks += [lambda part=part: _check_index(folder, part) for part in card.parts]  # type: ignore[misc]
         checks += [lambda: _check_offsets(folder, card), lambda: _check_units(folder, card)]
-        checks += [lambda: _check_table(folder, card)]
+        checks += [lambda: _check_sections(folder, card), lambda: _check_table(folder, card)]
     with ThreadPoolExecutor(cpu_count() or 1) as threads:
         return [*findings, *(finding for found in threads.map(_guarded, checks) for finding in found)]
 
@@ -190,6 +191,18 @@ def _check_units(folder: Path, card: Card) -> list[Finding]:
     if units[0] != 0 or units[-1] != card.num_documents or bool(np.any(np.diff(units) <= 0)):
         expected = f"numbers that rise from 0 to {card.num_documents}"
         findings.append(Finding("units", str(path), expected, f"{units[0]} … {units[-1]}"))
+    return findings
+
+
+def _check_sections(folder: Path, card: Card) -> list[Finding]:
+    names = [name for name in (SECTIONS_NAME, NEEDS_NAME) if name in card.files]
+    findings = [finding for name in names for finding in _check_hash(folder, card, name)]
+    if findings or SECTIONS_NAME not in names:
+        return findings
+    path = folder / SECTIONS_NAME
+    sections = map_npy(path, None, np.dtype("<i8"))
+    if bool(np.any(np.diff(sections) <= 0)):
+        findings.append(Finding("sections", str(path), "numbers that rise", "some that do not"))
     return findings
 
 

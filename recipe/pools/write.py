@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from recipe.pools.pool import Pool
+from recipe.pools.sections import Section
 from recipe.pools.writer import PoolWriter
 
 
@@ -23,6 +24,7 @@ def write_pool(  # noqa: PLR0913  the contract names every option
     ids: Iterable[int | str] | None = None,
     groups: Iterable[int | str | None] | None = None,
     tags: Iterable[Mapping[str, Any] | None] | None = None,
+    sections: Iterable[Sequence[int | Section] | None] | None = None,
     part_tokens: int | None = None,
 ) -> Pool:
     """Write documents as a pool, in their order, and open it.
@@ -36,37 +38,40 @@ def write_pool(  # noqa: PLR0913  the contract names every option
         ids: of the documents, unique; default 0..n-1.
         groups: of the documents; a group's documents stand one after another.
         tags: attributes of the documents.
+        sections: tokens of each document at which its sections begin, with what they need.
         part_tokens: stored tokens of a part at most (default 2**30).
 
     Raises:
         RecipeError: something is at ``path``, an id is out of range, ids repeat, groups are scattered, or
             the disk is full; nothing is left behind.
-        ValueError: ids, groups or tags are not as many as the documents.
+        ValueError: ids, groups, tags or sections are not as many as the documents; sections that do not rise
+            or lie outside their document.
     """
     with PoolWriter(path, vocab_size=vocab_size, eos=eos, bos=bos, part_tokens=part_tokens) as writer:
-        add_documents(writer, documents, ids=ids, groups=groups, tags=tags)
+        add_documents(writer, documents, ids=ids, groups=groups, tags=tags, sections=sections)
         return writer.close()
 
 
-def add_documents(
+def add_documents(  # noqa: PLR0913  everything a pool keeps of documents
     writer: PoolWriter,
     documents: Iterable[ArrayLike],
     *,
     ids: Iterable[int | str] | None,
     groups: Iterable[int | str | None] | None,
     tags: Iterable[Mapping[str, Any] | None] | None,
+    sections: Iterable[Sequence[int | Section] | None] | None = None,
 ) -> None:
     """Give documents with what is said of them to a writer.
 
     Raises:
-        ValueError: ids, groups or tags are not as many as the documents.
+        ValueError: ids, groups, tags or sections are not as many as the documents.
     """
     documents = documents if isinstance(documents, Sized) else list(documents)
     columns: list[Iterable[Any]] = []
-    for name, column in (("ids", ids), ("groups", groups), ("tags", tags)):
+    for name, column in (("ids", ids), ("groups", groups), ("tags", tags), ("sections", sections)):
         values = None if column is None else list(column)
         if values is not None and len(values) != len(documents):
             raise ValueError(f"{len(values)} {name} for {len(documents)} documents")
         columns.append(repeat(None, len(documents)) if values is None else values)
-    for tokens, key, group, attributes in zip(documents, *columns, strict=True):
-        writer.add(tokens, id=key, group=group, tags=attributes)
+    for tokens, key, group, attributes, begins in zip(documents, *columns, strict=True):
+        writer.add(tokens, id=key, group=group, tags=attributes, sections=begins)

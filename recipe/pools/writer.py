@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from recipe.pools.closing import close_pool
 from recipe.pools.opening import open_pool
 from recipe.pools.part import Batch, FinishedPart, PartWriter
 from recipe.pools.pool import Pool
+from recipe.pools.sections import Section, plain
 from recipe.pools.settings import PART_TOKENS, PoolSettings
 from recipe.pools.workplace import Workplace, write_durably
 
@@ -81,7 +82,7 @@ class PoolWriter:
         self.settings.check(self.path)
         if extends is not None:
             check_extends(extends, self.settings, self.path)
-        self._resumable = resume
+        self._resumable, self._extends = resume, extends
         self._bos = np.array([] if bos is None else [bos], dtype=np.int64)
         self._eos = np.array([] if eos is None else [eos], dtype=np.int64)
         self._stage = np.empty(_STAGE_TOKENS, dtype=np.int64)
@@ -105,7 +106,7 @@ class PoolWriter:
         """Parts that an interruption cannot lose any more."""
         return len(self._finished)
 
-    def add(
+    def add(  # noqa: PLR0913  everything a pool keeps of a document
         self,
         tokens: ArrayLike,
         *,
@@ -113,6 +114,7 @@ class PoolWriter:
         group: int | str | None = None,
         tags: Mapping[str, Any] | None = None,
         source: Any = None,
+        sections: Sequence[int | Section] | None = None,
     ) -> None:
         """Take the next document.
 
@@ -122,10 +124,12 @@ class PoolWriter:
             group: documents of one group come one after another.
             tags: attributes of the document.
             source: where it came from: any plain value.
+            sections: tokens of the document at which its sections begin, rising; with what each needs.
 
         Raises:
-            RecipeError: the document cannot be stored. Ids out of range, repeated document ids and
-                scattered groups are told by a later ``add`` or by ``close``.
+            RecipeError: the document cannot be stored. Ids out of range, repeated document ids,
+                scattered groups and needs that are not met are told by a later ``add`` or by ``close``.
+            ValueError: sections that do not rise, or lie outside the document.
         """
         body = np.asarray(tokens)
         if body.ndim != 1 or (body.dtype.kind not in "iu" and body.size) or _is_huge(body):
@@ -147,6 +151,7 @@ class PoolWriter:
         batch.groups.append(None if group is None else self._key(group))
         batch.tags.append(_json(tags) if tags else None)
         batch.sources.append(None if source is None else _json(source))
+        batch.sections.append(None if sections is None else plain(sections, body.size))
         batch.lengths.append(length)
         self._part_tokens += length
         self.num_documents += 1
@@ -161,12 +166,12 @@ class PoolWriter:
             dropped: what was left out, by reason; plain values for the card.
 
         Raises:
-            RecipeError: an id is out of range or repeated, a group's documents are scattered, or the
-                disk is full. The pool is not there then.
+            RecipeError: an id is out of range or repeated, a group's documents are scattered, a section
+                needs one that is not there, or the disk is full. The pool is not there then.
         """
         self._finish_part()
         with self._place.disk_errors():
-            close_pool(self._place.folder, self.settings, self._finished, dropped or {})
+            close_pool(self._place.folder, self.settings, self._finished, dropped or {}, self._extends)
             self._place.publish()
         return open_pool(self.path, self.path.name)
 

@@ -7,6 +7,7 @@ rule's own text (64 characters).
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from unicodedata import ucd_3_2_0
 
 LINE_ENDS = "\r\n|[\n\r\x0b\x0c\x85\u2028\u2029]"
@@ -86,7 +87,7 @@ def ends_sentence(before: str, after: str) -> bool:
     while rest and is_white(rest[-1]) and len(before) - len(rest) < 64:
         rest = rest[:-1]
     white = len(rest) < len(before)
-    bare = re.sub(f"[{CLOSING}]{{0,64}}$", "", rest)
+    bare = rest[:-64] + re.sub(f"[{CLOSING}]+$", "", rest[-64:])
     last = bare[-1:]
     if not last or (not white and after and re.match(f"[{CLOSING}{STOPS}{FULL_STOPS}….．]", after)):
         return False
@@ -111,15 +112,15 @@ def stands_alone(text: str) -> bool:
 def line_start(text: str, token: int, cut: int) -> int | None:
     """Where the line begins that is cut: at the cut, or in the token ``token..cut`` with blanks behind."""
     for start in range(cut, max(token, cut - 65), -1):
-        if re.search(f"(?:{LINE_ENDS})$", text[:start]):
+        if re.fullmatch(LINE_ENDS, text[start - 1 : start]):
             return start if is_blank(text[start:cut]) else None
     return None
 
 
 def after_blank_line(text: str, start: int) -> bool:
     """Whether the line before the one that begins at ``start`` is blank."""
-    before = re.sub(f"(?:{LINE_ENDS})$", "", text[:start], count=1)
-    line = re.split(LINE_ENDS, before)[-1]
+    near = text[max(0, start - 200) : start]
+    line = re.split(LINE_ENDS, near)[-2]
     return len(line) <= 64 and is_blank(line)
 
 
@@ -145,9 +146,8 @@ def permitted_cuts(spelt: list[bytes], kind: str) -> list[int]:
     ends = [0]
     for token in spelt:
         ends.append(ends[-1] + len(token))
-    places = {0: 0}  # byte -> character, where one begins
-    for number, character in enumerate(text):
-        places[max(places) + len(character.encode())] = number + 1
+    sizes = accumulate((len(character.encode()) for character in text), initial=0)
+    places = {byte: number for number, byte in enumerate(sizes)}  # byte -> character, where one begins
     found = []
     for cut in range(1, len(spelt) + 1):
         if ends[cut] not in places:
