@@ -34,6 +34,9 @@ class EpochYield:
     spread: Fraction
     """Relative uncertainty of counted tokens per sequence: 0 when every sequence counts the same."""
 
+    transformed: tuple[Fraction, Fraction] | None = None
+    """Pieces, and body tokens in them, that hashes are expected to choose; None without a transform."""
+
     is_declared: bool = False
     """Only the size of the pool is known: sequences are full, and the need is what is planned."""
 
@@ -41,6 +44,9 @@ class EpochYield:
         """Whole sequences and tokens, and what is dropped by reason."""
         kinds = ("sequences", "body", "overlap", "special", "padding", "labels", "cut_documents")
         plain = {kind: round(getattr(self, kind)) for kind in kinds}
+        if self.transformed is not None:
+            pieces, tokens = map(round, self.transformed)
+            plain |= {"transformed_pieces": pieces, "transformed_tokens": tokens}
         return plain | {f"dropped_{reason}": round(tokens) for reason, tokens in self.dropped.items()}
 
     @property
@@ -107,7 +113,18 @@ def epoch_yield(
         cut_documents=scale * sum(_cut_documents(block) for block in blocks),
         dropped={reason: scale * sum(block.dropped.get(reason, 0) for block in blocks) for reason in reasons},
         spread=_spread(blocks, count, rule.context, whole=whole),
+        transformed=None if rule.fim is None else _transformed(blocks, scale * rule.fim.rate),
     )
+
+
+def _transformed(blocks: list[Block], rate: Fraction) -> tuple[Fraction, Fraction]:
+    """That part of the pieces without overlap, and of their tokens."""
+    pieces = tokens = 0
+    for block in blocks:
+        found = block.rows.pieces
+        sizes = (found.stop - found.start)[found.fresh == found.start]
+        pieces, tokens = pieces + int((sizes > 0).sum()), tokens + int(sizes.sum())
+    return rate * pieces, rate * tokens
 
 
 def _cut_documents(block: Block) -> int:

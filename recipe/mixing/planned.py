@@ -38,6 +38,14 @@ class PoolInStage:
     loss_weights: tuple[Fraction, ...] = ()
     """What its labels count in the loss, in every leg of the stage."""
 
+    @property
+    def transformed(self) -> tuple[int, int] | None:
+        """Pieces, and body tokens in them, that are expected to be transformed; None without a transform."""
+        if "transformed_pieces" not in self.epoch:
+            return None
+        pieces, tokens = self.epoch["transformed_pieces"], self.epoch["transformed_tokens"]
+        return round(self.epochs * pieces), round(self.epochs * tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class PackingCost:
@@ -152,6 +160,7 @@ def _stage_to_plain(stage: StagePlan) -> dict[str, Any]:
                 "padding": pool.padding,
                 "dropped": dict(pool.dropped),
                 "epoch": dict(pool.epoch),
+                **_transformed_to_plain(pool),
                 **_weights_to_plain(pool),
             }
             for name, pool in stage.pools.items()
@@ -163,6 +172,13 @@ def _stage_to_plain(stage: StagePlan) -> dict[str, Any]:
             for method, cost in stage.packing.items()
         },
     }
+
+
+def _transformed_to_plain(pool: PoolInStage) -> dict[str, Any]:
+    if pool.transformed is None:
+        return {}
+    pieces, tokens = pool.transformed
+    return {"transformed": {"pieces": pieces, "tokens": tokens}}
 
 
 def _weights_to_plain(pool: PoolInStage) -> dict[str, Any]:

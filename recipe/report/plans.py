@@ -83,7 +83,12 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
             *[""] * 5,
         ),
         caption="; ".join(
-            [*([] if ramp is None else [_ramp_text(ramp)]), *_loss_text(stage), *_stock_text(stock_only)]
+            [
+                *([] if ramp is None else [_ramp_text(ramp)]),
+                *_loss_text(stage),
+                *_transformed_text(stage),
+                *_stock_text(stock_only),
+            ]
         ),
     )
 
@@ -99,6 +104,19 @@ def _loss_text(stage: Plain) -> list[str]:
         return []
     worth = f"{stage['effective_share']:.1%}"
     return [f"labels weighted so are worth {worth} as many without weights, if pools vary alike"]
+
+
+def _transformed_text(stage: Plain) -> list[str]:
+    """What transforms are expected to choose."""
+    found = []
+    for pool, row in stage["pools"].items():
+        if "transformed" in row:
+            pieces, tokens = row["transformed"]["pieces"], row["transformed"]["tokens"]
+            part = ratio(row["epoch"]["transformed_tokens"], row["epoch"]["body"])
+            found.append(
+                f"filled in the middle: {pool}, about {pieces:,} pieces, {amount(tokens)} tokens ({part})"
+            )
+    return found
 
 
 def _ramp_text(ramp: Plain) -> str:
