@@ -188,6 +188,7 @@ def _rules(name: str, recipe: Recipe) -> FileRules:
         about={"run": name, "fingerprint": fingerprint(recipe), "labels": recipe.labels},
         rows_per_file=sink.rows_per_file,
         compression=sink.compression,
+        weighted=recipe.is_weighted,
     )
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,8 @@ SCHEMA = pa.schema(
     ]
 )
 
+_WEIGHT = pa.field("loss_weight", pa.float32(), nullable=False)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileRules:
@@ -55,6 +57,13 @@ class FileRules:
     rows_per_file: int = 8192
     """Sequences in a file, about: a file holds whole steps."""
     compression: str = "zstd"
+    weighted: bool = False
+    """Whether rows have a weight in the loss: one column more, ``loss_weight``."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the files."""
+        return SCHEMA.append(_WEIGHT) if self.weighted else SCHEMA
 
 
 def files_in(folder: Path) -> list[tuple[int, int, Path]]:
@@ -114,7 +123,7 @@ class ParquetSink:
             self.close_file()
         if self._writer is None:
             self._open(stage)
-        self._pending.append(_table(step, batch, self._rules.pools))
+        self._pending.append(_table(step, batch, self._rules))
         self._pending_positions += batch["input_ids"].size
         self._rows += len(batch["input_ids"])
         self.step = step + 1
@@ -179,7 +188,7 @@ class ParquetSink:
         with _told(self._unfinished):
             self._writer = pq.ParquetWriter(
                 self._unfinished,
-                SCHEMA.with_metadata(about),
+                self._rules.schema.with_metadata(about),
                 compression=self._rules.compression,
                 compression_level=ZSTD_LEVEL if self._rules.compression == "zstd" else None,
                 use_dictionary=[
@@ -201,10 +210,10 @@ class ParquetSink:
         self._pending_positions = 0
 
 
-def _table(step: int, batch: Mapping[str, np.ndarray[Any, Any]], pools: Sequence[str]) -> pa.Table:
+def _table(step: int, batch: Mapping[str, np.ndarray[Any, Any]], rules: FileRules) -> pa.Table:
     rows, context = batch["input_ids"].shape
     offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * np.int32(context))
-    names = np.array(pools, dtype=object)[np.asarray(batch["pool"])]
+    names = np.array(rules.pools, dtype=object)[np.asarray(batch["pool"])]
     columns = [
         pa.array(np.full(rows, step, dtype=np.int64)),
         pa.array(np.asarray(batch.get("row", np.arange(rows)), dtype=np.int32)),
@@ -213,7 +222,9 @@ def _table(step: int, batch: Mapping[str, np.ndarray[Any, Any]], pools: Sequence
     for name in ARRAYS:
         flat = pa.array(np.ascontiguousarray(batch[name], dtype=np.int32).reshape(-1))
         columns.append(pa.ListArray.from_arrays(offsets, flat, type=_ELEMENTS))
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    if rules.weighted:
+        columns.append(pa.array(batch.get(_WEIGHT.name, np.ones(rows, np.float32)), type=_WEIGHT.type))
+    return pa.Table.from_arrays(columns, schema=rules.schema)
 
 
 def _publish(written: Path, final: Path) -> None:

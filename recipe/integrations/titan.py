@@ -186,4 +186,8 @@ def _of_rows(recipe: Recipe) -> list[Problem]:
             ways = "piece with restart, or sequence with continue"
             fix = "torchtitan finds documents by positions that are 0; choose one of the two"
             problems.append(Problem(f"stages.{name}.packing", " with ".join(given), ways, fix))
+        if stage.objective is not None:
+            fix = "train with StreamDataset and weighted_loss (recipe.integrations.torch), or leave it out"
+            told = "none: torchtitan's loss takes no weights"
+            problems.append(Problem(f"stages.{name}.objective", "weights of the loss", told, fix))
     return problems

@@ -104,3 +104,27 @@ def test_a_pool_of_stock_and_folder_shows_the_gap(small, capsys):
     assert row["gap_tokens"] == row["measured_tokens"] - 9000
     assert main(["plan", "small.yaml", "+pools.a.stock=9k"]) == 0
     assert f"{row['gap_tokens']:,}" in capsys.readouterr().out
+
+
+def test_an_objective_shows_what_labels_weigh_and_what_they_are_worth(small, capsys):
+    """a is 61.6 % of what is sampled and half of the loss; over a ramp it weighs from … to."""
+    changes = ["+stages.long.objective={a: 50%, b: 50%}", "stages.long.quotas={a: 20%, b: rest}"]
+    ramp = "+stages.long.quota_ramp={over: 512, steps: 4}"
+    assert main(["plan", "small.yaml", *changes, ramp]) == 0
+    short, long = capsys.readouterr().out.split("stage long: ")[:2]
+    assert "loss weight" not in short
+    words = " ".join(long.split())
+    assert "objective" in words and "weight" in words
+    assert "worth 64.0% as many without weights" in words
+    rows = plan(capsys, "small.yaml", *changes, ramp)["stages"]["long"]["pools"]
+    first = Fraction(616, 1000) + (Fraction(1, 5) - Fraction(616, 1000)) / 8
+    assert Fraction(rows["a"]["loss_weight_at_first"]) == Fraction(1, 2) / first
+    assert (rows["a"]["loss_weight"], rows["b"]["loss_weight"]) == ("5/2", "5/8")
+    assert "objective" not in plan(capsys, "small.yaml")["stages"]["long"]["pools"]["a"]
+
+
+def test_what_the_loss_counts_and_nobody_samples_is_2_with_the_way_out(small, capsys):
+    changes = ["stages.short.quotas={a: 100%, b: 0%}", "+stages.short.objective={a: 90%, b: 10%}"]
+    assert main(["plan", "small.yaml", *changes]) == 2
+    out = " ".join(capsys.readouterr().err.split())
+    assert "stages.short.objective.b" in out and "give b a share under quotas, or write b: 0%" in out

@@ -35,6 +35,10 @@ def test_shipped_recipes_satisfy_it(file):
         {"stages.short.batch": {"ramp": {"0": 1, "100B": 2}}, "stages.short.packing": "concat"},
         {"stages.long": {"like": "short"}, "curriculum": ["long", "short"], "every_stage": {"chunk": "1M"}},
         {"stages.long": {"like": "short", "quota_ramp": {"over": "200k", "steps": 64}}},
+        {
+            "stages.short.objective": {"web": "rest", "code": "10%"},
+            "stages.long": {"like": "short", "objective": None},
+        },
         {"start": {"weights": "w", "prior": "15T"}, "trainer": {"lr": "3e-4", "betas": [1, None]}},
         {"start": {"weights": "w", "prior": {"code": "15T"}}, "pools.web.renamed_from": "old"},
         {"policy": {"_target_": "a.B", "every": "1M", "reference": {"web": 2}}, "simulate_budget": "1T"},
@@ -65,6 +69,7 @@ def test_the_stored_form_satisfies_it(small):
         {"start": {"prior": "15T"}},
         {"policy": {"_target_": "a.B"}},
         {"trainer": 5},
+        {"stages.short.objective": {"web": 90, "code": 10}},
         {"every_stage": {"quota_ramp": {"over": "200k", "steps": 4}}},
         {"stages.short.tokens": "10G"},
         {"every_stage": {"like": "short"}},

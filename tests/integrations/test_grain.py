@@ -12,6 +12,7 @@ from absl import flags
 from recipe.errors import RecipeError
 from recipe.integrations.grain import StreamSource
 from recipe.run.state import stream_from
+from tests.integrations.conftest import PLAIN, started
 
 flags.FLAGS.mark_as_parsed()  # as absl.app.run does in a program: Grain's workers read them
 
@@ -153,3 +154,15 @@ def test_jax_computes_the_loss_that_numpy_computes(state):
         expected = -scores[item["input_ids"][counted], item["labels"][counted]].sum() / item["num_labels"]
         assert float(loss(arrays, table)) == pytest.approx(float(expected), rel=1e-5)
     assert compiled == [(4, 32), (4, 64)]
+
+
+def test_weights_of_an_objective_stay_numbers_with_a_fraction(tmp_path):
+    short = PLAIN["stages"]["short"] | {
+        "quotas": {"a": "50%", "b": "50%"},
+        "objective": {"a": "80%", "b": "20%"},
+    }
+    state = started(tmp_path, stages=PLAIN["stages"] | {"short": short})
+    item = StreamSource(state)[0]
+    assert item["loss_weight"].dtype == np.float32
+    assert np.array_equal(item["loss_weight"], np.array([1.6, 0.4], np.float32)[item["pool"]])
+    assert StreamSource(state, batch=False)[0]["loss_weight"] == item["loss_weight"][0]

@@ -139,3 +139,12 @@ def test_steps_that_a_file_is_missing_for_leave_the_others_alone(tmp_path):
             sink.write(step, "short", batch(step))
     assert contents(tmp_path) == before
     assert [path.name for path in sink.finished] == ["steps-000000003-000000006.parquet"]
+
+
+def test_rows_of_a_recipe_with_an_objective_have_a_weight_more(tmp_path):
+    """A batch of an earlier recipe, which had none, counts every label once."""
+    rules = FileRules(pools=("web", "code"), about={}, weighted=True)
+    with ParquetSink(tmp_path, rules, start=0) as sink:
+        sink.write(0, "short", batch(0))
+        sink.write(1, "short", batch(1) | {"loss_weight": np.array([1.5, 0.25], np.float32)})
+    assert pq.read_table(tmp_path)["loss_weight"].to_pylist() == [1.0, 1.0, 1.5, 0.25]

@@ -235,3 +235,11 @@ def test_settings_that_are_not_the_recipes_are_refused_at_once(tmp_path):
     packings = ["stages.short.packing", "stages.long.packing"]
     training = ["training.steps", "training.seq_len", "training.global_batch_size"]
     assert where == ["labels", *packings, *training]
+
+
+def test_an_objective_is_refused_as_its_loss_takes_no_weights(tmp_path):
+    objective = {"objective": {"a": "100%", "b": "0%"}}
+    state = started(tmp_path, stages=PLAIN["stages"] | {"short": PLAIN["stages"]["short"] | objective})
+    with pytest.raises(RecipeError, match="weighted_loss") as caught:
+        titan_dataloader(state, TitanSettings(local_batch_size=4))
+    assert [problem.where for problem in caught.value.problems] == ["stages.short.objective"]

@@ -22,6 +22,8 @@ from recipe.pools.megatron import write_index
 Facts = dict[str, Any]
 Writer = Callable[[Path, Shard, Wanted], Facts]
 NUMBERS = ("pool", "row", "step")
+WEIGHT = "loss_weight"
+"""float32: what a row's labels count in the loss, of a recipe with an objective."""
 NO_LABEL = -100
 _UINT16_VOCAB = 65500
 """Megatron keeps ids of smaller vocabularies in two bytes (``DType.optimal_dtype``)."""
@@ -31,7 +33,12 @@ def write_parquet(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
     """One Parquet file as the Parquet sink of a run writes it."""
     recipe = shard.stream.recipe
     about = {"run": recipe.name, "fingerprint": fingerprint(recipe), "labels": recipe.labels}
-    rules = FileRules(pools=shard.stream.pools, about=about, rows_per_file=shard.rows + 1)
+    rules = FileRules(
+        pools=shard.stream.pools,
+        about=about,
+        rows_per_file=shard.rows + 1,
+        weighted=recipe.is_weighted,
+    )
     with ParquetSink(folder, rules, start=shard.first) as sink:
         for step, batch in batches_of(shard, wanted):
             sink.write(step, shard.stage, batch)
@@ -39,10 +46,15 @@ def write_parquet(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
 
 
 def write_npy(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
-    """An array a file, ``STEM.NAME.npy``: int32[rows, context], and int64[rows] of pool, row and step."""
+    """An array a file, ``STEM.NAME.npy``: int32[rows, context], and int64[rows] of pool, row and step.
+
+    Of a recipe with an objective also float32[rows] of ``loss_weight``.
+    """
     shape = (shard.rows, shard.context)
     files = {name: _npy(folder, shard, name, np.int32, shape) for name in ARRAYS}
     files |= {name: _npy(folder, shard, name, np.int64, shape[:1]) for name in NUMBERS}
+    if shard.stream.recipe.is_weighted:
+        files[WEIGHT] = _npy(folder, shard, WEIGHT, np.float32, shape[:1])
     for here, batch in _filled(shard, wanted):
         for name, array in files.items():
             array[here] = batch[name]
@@ -60,11 +72,15 @@ def write_mds(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
         names, each of a fixed size.
     """
     columns = {name: f"ndarray:int32:{shard.context}" for name in ARRAYS} | dict.fromkeys(NUMBERS, "int")
+    columns |= {WEIGHT: "float32"} if shard.stream.recipe.is_weighted else {}
+    types: Facts = {name: ("<i4", (shard.context,)) for name in ARRAYS}
+    types |= dict.fromkeys(NUMBERS, ("<i8",)) | {WEIGHT: ("<f4",)}
     names = sorted(columns)
+    row = np.dtype([(name, *types[name]) for name in names])
     config: Facts = {
         "version": 2, "format": "mds", "compression": None, "hashes": [], "size_limit": None,
         "column_names": names, "column_encodings": [columns[name] for name in names],
-        "column_sizes": [4 * shard.context if name in ARRAYS else 8 for name in names],
+        "column_sizes": [row[name].itemsize for name in names],
     }  # fmt: skip
     head, size = json.dumps(config, sort_keys=True).encode(), sum(config["column_sizes"])
     start = 4 + 4 * (shard.rows + 1) + len(head)
@@ -74,7 +90,6 @@ def write_mds(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
             "recipe export", "--rows-per-file", given=f"{shard.rows} rows of {size} bytes in a shard",
             expected="less than 4 GiB in a shard of MDS", fix="lower --rows-per-file",
         )  # fmt: skip
-    row = np.dtype([(name, "<i4", (shard.context,)) if name in ARRAYS else (name, "<i8") for name in names])
     with (folder / f"{shard.stem}.mds").open("wb") as file:
         file.write(np.uint32(shard.rows).tobytes())
         file.write((start + size * np.arange(shard.rows + 1, dtype=np.int64)).astype("<u4").tobytes())
@@ -94,7 +109,7 @@ def write_megatron(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
 
     With shifted labels a document has context + 1 ids: the inputs, and the last position's label (0 where
     it has none). What it cannot hold is counted: positions without a label, labels that are not the id of the
-    next position, segments and positions.
+    next position, segments and positions, and of a recipe with an objective rows whose weight is not 1.
 
     Raises:
         RecipeError: something would be lost, and ``lossy`` was not said.
@@ -104,12 +119,16 @@ def write_megatron(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
     dtype = np.dtype("<u2" if is_small else "<i4")
     shifted = shard.stream.recipe.labels == "shifted"
     lost = {"positions_without_label": 0, "labels_other_than_next_id": 0, "boundaries_between_segments": 0}
+    if shard.stream.recipe.is_weighted:
+        lost["rows_of_another_weight"] = 0
     with (folder / f"{shard.stem}.bin").open("wb") as file:
         for step, batch in batches_of(shard, wanted):
             ids, found = megatron_rows(batch, shifted=shifted)
+            if WEIGHT in batch:
+                found["rows_of_another_weight"] = int((batch[WEIGHT] != 1).sum())
             if any(found.values()) and not wanted.lossy:
                 raise _would_lose(step, found)
-            lost = {name: lost[name] + found[name] for name in lost}
+            lost = {name: lost[name] + found.get(name, 0) for name in lost}
             file.write(ids.astype(dtype).tobytes())
     lengths = np.full(shard.rows, shard.context + shifted, np.int32)
     with (folder / f"{shard.stem}.idx").open("wb") as file:
@@ -144,8 +163,8 @@ def _would_lose(step: int, found: dict[str, int]) -> RecipeError:
     told = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in found.items())
     return RecipeError.single(
         "recipe export", "--format", given=f"megatron; step {step} has {told}",
-        expected="sequences that ids alone say: documents joined, every position with a label",
-        fix="add --lossy to leave out loss mask and isolation, or train from recipe.integrations.megatron",
+        expected="sequences that ids alone say: documents joined, every position a label of weight 1",
+        fix="add --lossy to leave out mask, weights, isolation; or train from recipe.integrations.megatron",
     )  # fmt: skip
 
 

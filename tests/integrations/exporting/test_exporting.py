@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+import recipe
 from recipe.config import load_recipe
 from recipe.errors import RecipeError
 from recipe.integrations.exporting import Wanted, export, of_recipe, of_run
@@ -260,3 +261,37 @@ def test_balanced_dealing_and_a_ramp_are_exported_as_they_are_dealt(tmp_path):
     with of_recipe(loaded) as subject:
         curriculum = subject.stream.curriculum
     assert found == [(s, r) for s in range(curriculum.num_steps) for r in range(curriculum.stretch(s).batch)]
+
+
+@pytest.fixture
+def weighted(run_folder: Path) -> Path:
+    """From step 9 on a is half of what is sampled and a quarter of the loss: it weighs a half."""
+    with recipe.open_run(run_folder) as run:
+        run.amend(["stages.long.objective={a:25%,b:75%}"], reason="test")
+    return run_folder
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npy"])
+def test_rows_of_an_objective_have_their_weights_in_the_files(weighted, tmp_path, kind):
+    exported(weighted, tmp_path / "out", format=kind, rows_per_file=8)
+    with of_run(weighted) as subject:
+        batches = dict(subject.stream.batches(0))
+    assert "loss_weight" not in batches[8] and 0.5 in batches[9]["loss_weight"]
+    for manifest in manifests(tmp_path / "out"):
+        stem = "steps-{:09d}-{:09d}".format(*manifest["steps"])
+        steps = range(*manifest["steps"])
+        file = tmp_path / "out" / f"{stem}.loss_weight.npy"
+        if kind == "parquet":
+            table = pq.read_table(tmp_path / "out" / f"{stem}.parquet")
+            found = table["loss_weight"].to_pylist() if "loss_weight" in table.column_names else None
+        else:
+            found = np.load(file).tolist() if file.is_file() else None
+        expected = [weight for step in steps for weight in batches[step].get("loss_weight", [])]
+        assert found == (expected or None), stem
+
+
+def test_what_a_megatron_file_loses_of_an_objective_is_counted(weighted, tmp_path):
+    done = exported(weighted, tmp_path / "out", format="megatron", lossy=True)
+    with of_run(weighted) as subject:
+        rows = [row for _, batch in subject.stream.batches(9) for row in batch["loss_weight"].tolist()]
+    assert done.lost["rows_of_another_weight"] == sum(row != 1 for row in rows) > 0
