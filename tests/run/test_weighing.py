@@ -15,7 +15,11 @@ from recipe.errors import RecipeError
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
 from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.folder import RunFolder
+from recipe.run.handover.quotas import quota_table
+from recipe.run.handover.trainer import trainer_settings
 from recipe.run.ledger import read_rows
+from recipe.run.manifest import latest_path, read_manifest
 from recipe.run.run import Run
 from recipe.run.shapes import fault_of
 from recipe.run.state import stream_from
@@ -202,3 +206,18 @@ def test_a_branch_that_differs_in_its_objective_alone_is_controlled(
     parent = next(dict(row.data) for row in read_rows(made / "ledger.jsonl"))["parent"]
     assert parent["controlled"] is True, parent
     assert recipe.audit_run(made, full=True).findings == ()
+
+
+def test_what_is_handed_over_says_the_weights_of_every_leg(path: Path):
+    amend_run(path, ["stages.two.objective.b=5%"], from_pool="a", approval=WHY)
+    finish(path)
+    folder = RunFolder(path)
+    with recipe.open_run(path) as run:
+        told = quota_table(folder, run.recipe, read_manifest(latest_path(path)))
+        legs = told["stages"]["two"]["legs"]
+        assert [(leg["steps"], leg["loss_weights"]["b"]) for leg in legs] == [
+            ([15, 17], "1/2"),
+            ([17, 25], "1/6"),
+        ]
+        assert "loss_weights" not in told["stages"]["one"]["legs"][0] and "loss_weights" in told["words"]
+        assert "num_labels" in str(trainer_settings(run.recipe)["pytorch"])

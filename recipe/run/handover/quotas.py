@@ -38,6 +38,11 @@ WORDS = {
     "in_parent": "steps before the branch, and what they gave; they are in no other number of the stage",
 }
 """What the columns mean."""
+_WEIGHTED = {
+    "loss_weights": "what a label of a pool counts in the loss, exact: its share of the objective over its "
+    "share in force. A step's loss is the sum of weight * loss over its labels / the number of its labels"
+}
+"""A word more, of a run with an objective."""
 _COLUMNS = {"planned_so_far": "planned", "owed": "owed", **{kind: kind for kind in STAGE_COUNTS}}
 """Columns of what was served, and what chunk rows call them."""
 
@@ -75,7 +80,7 @@ def quota_table(folder: RunFolder, recipe: Recipe, manifest: Plain | None) -> Pl
             }
     return {
         "format": FORMAT,
-        "words": WORDS,
+        "words": WORDS | (_WEIGHTED if any(version.recipe.is_weighted for version in versions) else {}),
         "count": recipe.count,
         "stages": stages,
         "before_the_start": plain_of(prior_of(recipe)),

@@ -71,8 +71,8 @@ def legs_in_force(versions: Sequence[InForce], stage: int) -> list[Plain]:
 
 def _legs(now: InForce, layout: StageLayout, grid: list[int], steps: list[int]) -> Iterator[Plain]:
     """The legs of one version in a part of a stage."""
-    names = list(now.recipe.pools)
-    for place, after in zip_longest(layout.legs, layout.legs[1:]):
+    names, weights = list(now.recipe.pools), now.recipe.loss_weights(layout.name)
+    for number, (place, after) in enumerate(zip_longest(layout.legs, layout.legs[1:])):
         first = max(steps[0], place.first_step)
         stop = steps[1] if after is None else min(steps[1], after.first_step)
         begin = max(grid[0], place.planned_from)
@@ -86,4 +86,4 @@ def _legs(now: InForce, layout: StageLayout, grid: list[int], steps: list[int]) 
             "recipe": now.version,
             "shares": dict(zip(names, shares, strict=True)),
             "planned": dict(zip(names, planned, strict=True)),
-        }
+        } | ({} if weights is None else {"loss_weights": {k: str(v) for k, v in weights[number].items()}})

@@ -87,8 +87,14 @@ def _flash_attention(habits: Habits) -> list[Setting]:
 
 def _pytorch(recipe: Recipe) -> list[Setting]:
     shift = "logits as they are" if recipe.labels == "shifted" else "logits[:, :-1] against labels[:, 1:]"
+    weighted = Setting(
+        "loss",
+        "sum(batch['loss_weight'][:, None] * losses) / num_labels",
+        "losses with reduction='none'; num_labels of the whole step, over all ranks and micro-batches",
+    )
     return [
         Setting("cross_entropy(ignore_index=)", -100, f"positions without a label; {shift}"),
+        *([weighted] if recipe.is_weighted else []),
         Setting(
             "scaled_dot_product_attention(attn_mask=)",
             "(segment_ids[:, :, None] == segment_ids[:, None, :]) & tril",

@@ -13,7 +13,7 @@ from recipe.errors import RecipeError
 from recipe.integrations.megatron import MegatronStream
 from recipe.integrations.torch import StreamDataset
 from recipe.run.state import stream_from
-from tests.integrations.conftest import started
+from tests.integrations.conftest import PLAIN, started
 from tests.integrations.megatron.loop import Sampler
 from tests.integrations.ranks import on_ranks
 
@@ -131,3 +131,16 @@ def test_samples_after_a_pool_ran_dry_are_not_there(ending):
     last = len(data) - 1
     with pytest.raises((IndexError, RecipeError)):
         data[last]
+
+
+def test_the_loss_mask_holds_the_weights_of_an_objective(tmp_path):
+    """Half and half, counted 4:1: the mask is 8/5 and 2/5 where there is a label."""
+    short = {"quotas": {"a": "50%", "b": "50%"}, "objective": {"a": "80%", "b": "20%"}}
+    stages = PLAIN["stages"] | {"short": PLAIN["stages"]["short"] | short}
+    state = started(tmp_path, stages=stages)
+    data, batch = MegatronStream(state, 32), stream_from(state).batch(3)
+    for row in range(4):
+        weight = (1.6, 0.4)[batch["pool"][row]]
+        expected = torch.from_numpy(batch["labels"][row] != -100) * torch.tensor(weight)
+        assert torch.equal(data[12 + row]["loss_mask"], expected)
+    assert set(batch["pool"].tolist()) == {0, 1}
