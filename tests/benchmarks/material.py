@@ -43,7 +43,8 @@ class Material:
     pools: dict[str, Pool]
 
     def recipe(self, *, context: int, batch: int, tokens: int, **more: Any) -> Recipe:
-        """One stage over all pools; pools may be read as often as it takes."""
+        """One stage over all pools, read as often as it takes; ``pool``: keys of every pool, if any."""
+        every = more.pop("pool", {})
         stage = {
             "tokens": tokens,
             "context": context,
@@ -54,7 +55,7 @@ class Material:
         plain = {
             "seed": 1,
             "max_epochs": 1_000_000,
-            "pools": {name: {"path": str(self.root / name)} for name in SPEC},
+            "pools": {name: {"path": str(self.root / name)} | every for name in SPEC},
             "stages": {"only": stage},
         }
         return settle_with(recipe_from_plain(plain, source="benchmark"), self.pools)
