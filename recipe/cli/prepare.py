@@ -22,6 +22,7 @@ Examples:
   recipe prepare pools/web texts/web.jsonl.zst texts/more/
   recipe prepare pools/code src/ --include '*.py' --group-depth 1 --tokenizer tokenizers/ours
   recipe prepare pools/zh zh.jsonl.gz --text-key content --id-key doc_id --on-bad skip
+  recipe prepare pools/books books/ --include '*.md' --sections markdown
   recipe prepare pools/web-2 texts/new.jsonl.zst --extends pools/web
 
 Interrupted, the same command goes on where it stopped. A pool made from the same is left as it is.
@@ -75,6 +76,16 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     reading.add_argument(
         "--tag-key", action="append", default=[], metavar="KEY", help="kept with the document; repeatable"
     )
+    reading.add_argument(
+        "--units-key",
+        metavar="KEY",
+        help="sections of the text: a list of {start, id, needs}, start in characters; for align: section",
+    )
+    reading.add_argument(
+        "--sections",
+        choices=("markdown", "python"),
+        help="find sections by headings, or by top-level definitions; for align: section",
+    )
     reading.add_argument("--include", action="append", default=[], metavar="GLOB", help="repeatable")
     reading.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="repeatable")
     reading.add_argument(
@@ -110,6 +121,8 @@ def execute(args: argparse.Namespace) -> int:
             group_key=args.group_key,
             group_depth=args.group_depth,
             tag_keys=tuple(args.tag_key),
+            units_key=args.units_key,
+            sections=args.sections,
             include=tuple(args.include),
             exclude=tuple(args.exclude),
             on_bad=args.on_bad,
@@ -155,6 +168,7 @@ def _summary(pool: Pool) -> dict[str, Any]:
         "special": card.special_tokens,
         "longest": card.max_document_tokens,
         "parts": pool.num_parts,
+        **({} if pool.sections is None else {"sections": len(pool.sections)}),
         "tokenizer": {
             "name": card.tokenizer_name,
             "fingerprint": card.tokenizer,
@@ -176,6 +190,10 @@ def _table(pool: Pool) -> Table:
     if card.num_units != card.num_documents:
         table.add_row("units (groups stay together)", f"{card.num_units:,}")
     table.add_row("tokens", f"{card.body_tokens:,}")
+    if pool.sections is not None:
+        table.add_row("sections that begin inside documents", f"{len(pool.sections):,}")
+    if pool.needs is not None:
+        table.add_row("needs of sections", f"{len(pool.needs):,}")
     table.add_row("end marks", f"{card.special_tokens:,}")
     table.add_row("longest document", f"{card.max_document_tokens:,}")
     if read["repaired"]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recipe.errors import Problem, RecipeError
+from recipe.pools.sections import Section
 
 TagValue = str | int | float | bool | None
 
@@ -27,6 +28,8 @@ class Document:
     """Line of the record, from 1; None where the file is the document."""
     group: str | int | None = None
     tags: Mapping[str, TagValue] = field(default_factory=dict)
+    sections: tuple[Section, ...] | None = None
+    """Its sections, starts in characters of the text, as its record states them; None: it states none."""
     repaired: bool = False
     """Characters that are no Unicode text were replaced by U+FFFD."""
 
@@ -69,6 +72,7 @@ REPAIRS = {
     "invalid_utf8": "--on-bad replace keeps it with U+FFFD, --on-bad skip leaves it out",
     "lone_surrogate": "--on-bad replace keeps it with U+FFFD, --on-bad skip leaves it out",
     "text_missing": "name the key that holds the text with --text-key, or --on-bad skip",
+    "bad_sections": "correct the record's sections, or leave it out with --on-bad skip",
     "too_long": "raise --max-line-bytes, or leave it out with --on-bad skip",
     "truncated": "fetch the file again, or keep what is readable with --on-bad skip",
 }

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from recipe.pools.card import content_hash
 from recipe.pools.pool import Pool
 from recipe.text.records import CLEANING_VERSION
+from recipe.text.sections import SECTIONS_VERSION
 from recipe.text.shuffle import SHUFFLE_VERSION
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import Tokenizer
@@ -70,10 +71,14 @@ def settings_of(tokenizer: Tokenizer, options: PrepareOptions, extends: Pool | N
     Workers, the place of the pool, of one that it extends and of the tokenizer's file are not among them.
     """
     read = {item.name: getattr(options.read, item.name) for item in fields(options.read)}
+    for name in ("units_key", "sections"):  # younger than many a pool: what is not asked for is not written
+        if read[name] is None:
+            del read[name]
     return {
         "tokenizer": tokenizer.fingerprint(),
         "cleaning_version": CLEANING_VERSION,
         "shuffle_version": SHUFFLE_VERSION,
+        **({} if options.read.sections is None else {"sections_version": SECTIONS_VERSION}),
         "seed": options.seed,
         "part_tokens": options.part_tokens,
         **({} if extends is None else {"extends": extends.fingerprint}),

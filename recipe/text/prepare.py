@@ -16,6 +16,7 @@ from recipe.pools.adopting import check_extends
 from recipe.pools.card import CARD_NAME
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
+from recipe.pools.sections import Section
 from recipe.pools.settings import PoolSettings, token_dtype
 from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
@@ -255,8 +256,9 @@ class _Preparation:
         dtype = token_dtype(self.tokenizer.vocab_size)
         before = 0 if self.extends is None else self.extends.num_documents
         for entry in merged(self.spill, read.tasks, dtype, writer.num_documents - before):
-            id, group, tags, source = entry.row
-            writer.add(entry.tokens, id=id, group=group, tags=tags, source=source)
+            id, group, tags, source, *said = entry.row
+            sections = _sections(said[0]) if said else None
+            writer.add(entry.tokens, id=id, group=group, tags=tags, source=source, sections=sections)
             if writer.num_documents % _TELL_DOCUMENTS == 0:
                 self.tell(Progress(phase="write", done=writer.num_documents - before, total=total))
         self.tell(Progress(phase="write", done=writer.num_documents - before, total=total))
@@ -308,6 +310,11 @@ class _Preparation:
 def _is_used(path: Path) -> bool:
     """Whether something is there; an empty folder is nothing."""
     return path.exists() and not (path.is_dir() and not any(path.iterdir()))
+
+
+def _sections(rows: list[list[Any]]) -> list[Section]:
+    """The sections of a document, as the first pass wrote them."""
+    return [Section(start, id, tuple(needs)) for start, id, needs in rows]
 
 
 def _dropped(tally: Tally, extends: Pool | None) -> dict[str, int]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recipe.pools.sections import Section
 from recipe.text.documents import Document, Refusal, TagValue
 from recipe.text.sources import ReadOptions, SourceFile
 
@@ -64,13 +65,15 @@ def _json_line(raw: Raw, file: SourceFile, options: ReadOptions) -> Document:
     if "\\u" in text:
         record, mended = _mend(record, options)
         repaired = repaired or mended
+    body = _text(record, options)
     return Document(
         id=_id(record, f"{file.name}:{raw.line}", options),
-        text=_text(record, options),
+        text=body,
         source=file.name,
         line=raw.line,
         group=_group(record, file, options),
         tags=_tags(record, options),
+        sections=_sections(record, len(body), options),
         repaired=repaired,
     )
 
@@ -152,6 +155,32 @@ def _group(record: Mapping[str, Any], file: SourceFile, options: ReadOptions) ->
     if value is _MISSING or value is None:
         return None
     return _name(value, "group", options.group_key)
+
+
+def _sections(record: Mapping[str, Any], length: int, options: ReadOptions) -> tuple[Section, ...] | None:
+    """Sections that a record states; none where it lacks the key."""
+    if options.units_key is None:
+        return None
+    value = _find(record, options.units_key)
+    if value is _MISSING or value is None:
+        return ()
+    where = repr(options.units_key)
+    if not isinstance(value, list):
+        raise _BadError("bad_sections", f"a list of objects in {where}, not {_name_of(value)}")
+    found: list[Section] = []
+    for item in value:
+        least = found[-1].start + 1 if found else 0
+        if not isinstance(item, dict) or set(item) - {"start", "id", "needs"}:
+            raise _BadError("bad_sections", f"objects of start, id and needs in {where}, not {item!r:.60}")
+        start, needs = item.get("start"), item.get("needs") or []
+        if isinstance(start, bool) or not isinstance(start, int) or not least <= start < max(1, length):
+            expected = f"starts that rise, in {least}..{length - 1}, in {where}"
+            raise _BadError("bad_sections", f"{expected}, not {start!r}")
+        if not isinstance(needs, list):
+            raise _BadError("bad_sections", f"a list of ids in 'needs', not {_name_of(needs)}")
+        id = None if item.get("id") is None else _name(item["id"], "sections", "id")
+        found.append(Section(start, id, tuple(_name(need, "sections", "needs") for need in needs)))
+    return tuple(found)
 
 
 def _name(value: Any, what: str, key: str) -> str | int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from recipe.errors import Problem, RecipeError
+from recipe.text.sections import Sectioning
 
 OnBad = Literal["error", "skip", "replace"]
 Format = Literal["auto", "jsonl", "text"]
@@ -36,6 +37,10 @@ class ReadOptions:
     """Ids are places, whatever the records say: for records whose ids are not unique."""
     group_key: str | None = None
     tag_keys: tuple[str, ...] = ()
+    units_key: str | None = None
+    """Key of a list of ``{start, id, needs}``: sections of the text, starts in its characters."""
+    sections: Sectioning | None = None
+    """Rule by which sections of texts are found: ``markdown`` or ``python``."""
     group_depth: int | None = None
     """Files under the same first so many folders are one group."""
     include: tuple[str, ...] = ()
@@ -53,6 +58,13 @@ class ReadOptions:
             raise ValueError(f"on_bad is error, skip or replace, not {self.on_bad!r}")
         if self.format not in ("auto", "jsonl", "text"):
             raise ValueError(f"format is auto, jsonl or text, not {self.format!r}")
+        if self.sections not in (None, "markdown", "python"):
+            raise ValueError(f"sections is markdown, python or nothing, not {self.sections!r}")
+        if self.sections is not None and self.units_key is not None:
+            raise RecipeError.single(
+                "reading", "sections", given=f"{self.sections} with units_key {self.units_key!r}",
+                expected="one of them", fix="take the sections of the records, or find them by a rule",
+            )  # fmt: skip
         if self.place_ids and self.id_key is not None:
             raise RecipeError.single(
                 "reading", "place_ids", given=f"with id_key {self.id_key!r}", expected="one of them",

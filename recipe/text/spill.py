@@ -44,7 +44,7 @@ class Entry:
     line: int
     tokens: NDArray[Any]
     row: tuple[Any, ...]
-    """Plain values: id, group, tags, source."""
+    """Plain values: id, group, tags, source; and sections, if anything is said of them."""
 
 
 def write_task(
@@ -91,7 +91,7 @@ def repeated_ids(folder: Path, num_tasks: int, most: int) -> list[tuple[str | in
     found: list[tuple[str | int, str, str]] = []
     for run in runs if len(twice) else ():
         for place in np.flatnonzero(np.isin(run.index["id"][:-1], twice)).tolist():
-            id, _, _, source = run.row(place)
+            id, _, _, source, *_ = run.row(place)
             if id in places:
                 found.append((id, places[id], source))
             places.setdefault(id, source)

@@ -14,16 +14,19 @@ from dataclasses import dataclass
 from itertools import count
 from multiprocessing import connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from recipe.errors import Problem, RecipeError
+from recipe.pools.sections import Section
 from recipe.pools.settings import token_dtype
 from recipe.text.documents import MAX_PROBLEMS, Document, Refusal, Tally
 from recipe.text.inputs import Batch, Input
 from recipe.text.preparation import Progress, Tell
 from recipe.text.readers import parse_batch
 from recipe.text.records import Raw
+from recipe.text.sections import section_starts, token_sections
 from recipe.text.shuffle import unit_key
 from recipe.text.sources import ReadOptions, SourceFile
 from recipe.text.spill import Entry, repeated_ids, report_file, write_task
@@ -67,6 +70,7 @@ class Work:
                 tally.repaired -= document.repaired
                 continue
             row = (document.id, document.group, dict(document.tags), document.place)
+            row += self._sections(document)
             key = unit_key(self.seed, document)
             entries.append(Entry(key=key, file=place[0], line=place[1], tokens=tokens, row=row))
         tally.check()
@@ -90,6 +94,23 @@ class Work:
                 tally.skip_empty()
         places = [(number, place) for place, document in enumerate(made) if document.text]
         return [document for document in made if document.text], [], places
+
+    def _sections(self, document: Document) -> tuple[Any, ...]:
+        """The document's sections in tokens, if anything is said of them."""
+        found = document.sections
+        if found is None and self.read.sections is not None:
+            found = tuple(Section(start) for start in section_starts(document.text, self.read.sections))
+        if found is None:
+            return ()
+        if all(section == Section(0) for section in found):
+            return ([],)
+        try:
+            return (token_sections(found, self.tokenizer.offsets(document.text)),)
+        except ValueError as error:
+            raise RecipeError.single(
+                "sections", document.place, given=str(error), expected="a token of its own for each section",
+                fix="join the sections, or leave out their ids",
+            ) from error  # fmt: skip
 
     def _encode(self, documents: list[Document]) -> Iterator[np.ndarray]:
         """Ids of each document, in calls of bounded size."""

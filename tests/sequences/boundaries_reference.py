@@ -36,7 +36,7 @@ def is_extending(character: str) -> bool:
 
 def is_ideograph_or_kana(character: str) -> bool:
     kana = "ぁ-ゖゝ-ゟァ-ヺー-ヿㇰ-ㇿ\uff66-\uff9f"
-    ideographs = "々〆〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    ideographs = "々〆〇〡-〩\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
     return bool(re.fullmatch(f"[{kana}{ideographs}]", character))
 
 
