@@ -47,3 +47,44 @@ def test_a_parcel_is_a_dict_to_everybody_else():
     sent = pickle.loads(bytes(ForkingPickler.dumps(item)))
     assert all(torch.equal(sent[name], item[name]) for name in item)
     assert sent["turned"].is_contiguous()
+
+
+def test_memory_goes_back_to_the_worker_once_nothing_holds_it(state):
+    dataset = StreamDataset(state)
+    options = {"num_workers": 2, "multiprocessing_context": "fork", "prefetch_factor": 1}
+    loader = DataLoader(dataset, None, sampler=dataset.sampler(), **options)
+    places = [item["labels"].untyped_storage().data_ptr() for item in loader]
+    assert len(places) == 24
+    assert len(set(places)) <= 12  # three a worker and stage: on its way, in hand, not yet given back
+
+
+def test_memory_is_not_filled_anew_while_a_view_or_an_array_over_it_is_held(state):
+    dataset = StreamDataset(state)
+    options = {"num_workers": 2, "multiprocessing_context": "fork", "prefetch_factor": 1}
+    loader = DataLoader(dataset, None, sampler=dataset.sampler(), **options)
+    views = [(item["labels"][1, 2:9], item["input_ids"][0].numpy()) for item in loader]
+    for step, (labels, ids) in enumerate(views):
+        assert labels.tolist() == dataset[step]["labels"][1, 2:9].tolist()
+        assert ids.tolist() == dataset[step]["input_ids"][0].tolist()
+
+
+def travelled(**tensors):
+    return pickle.loads(bytes(ForkingPickler.dumps(Parcel(tensors))))
+
+
+def test_memory_is_that_of_the_largest_item_so_far():
+    for rows in (2, 500, 3):
+        item = travelled(a=torch.arange(rows), b=torch.ones(rows, 3, dtype=torch.bool))
+        assert item["a"].tolist() == list(range(rows))
+        assert item["b"].all() and item["b"].shape == (rows, 3)
+
+
+def test_memory_is_free_only_once_the_item_in_it_came():
+    first, second = (bytes(ForkingPickler.dumps(Parcel(a=torch.tensor([k])))) for k in range(2))
+    held = pickle.loads(second)
+    third = travelled(a=torch.tensor([2]))
+    assert [int(item["a"]) for item in (pickle.loads(first), held, third)] == [0, 1, 2]
+
+
+def test_what_is_sent_on_to_a_further_process_is_a_copy():
+    assert not travelled(a=torch.arange(3))["a"].is_shared()
