@@ -143,3 +143,30 @@ def test_withdrawn_documents_are_gone_and_the_rest_is_recut(tmp_path: Path):
         consume(run, 60)
     report = audit_run(tmp_path / "run", full=True)
     assert report.ok, report.findings
+
+
+@pytest.mark.parametrize("opens", ["next-epoch", "now"])
+def test_a_pool_that_has_grown_is_filled_in_on_and_audited_whole(tmp_path: Path, opens: str):
+    with start(tmp_path) as run:
+        consume(run, 20)
+    chance = np.random.default_rng(5)
+    more = [chance.integers(0, 200, 90) for _ in range(60)]
+    recipe.extend_pool(tmp_path / "pools/code", tmp_path / "pools/more", more).close()
+    path, approval = tmp_path / "run", recipe.Approval(reason="more code")
+    recipe.amend_run(path, ["pools.code.path=pools/more"], approval=approval, opens=opens)
+    with recipe.open_run(path) as run:
+        consume(run, 40, run.num_steps)
+    report = audit_run(path, full=True)
+    assert report.ok, report.findings
+
+
+def test_a_balanced_proxy_is_audited_whole(tmp_path: Path):
+    write_pools(tmp_path, {"web": 300, "code": 300})
+    pools: dict[str, Any] = {"web": {}, "code": {"transform": FIM}}
+    plain = plain_recipe(
+        tmp_path, STAGES, pools=pools, deal="balanced", simulate_budget=60_000, max_epochs=99
+    )
+    with recipe.start_run(recipe_from_plain(plain, source="test"), tmp_path / "run") as run:
+        consume(run, 20, run.num_steps)
+    report = audit_run(tmp_path / "run", full=True)
+    assert report.ok, report.findings

@@ -1,0 +1,171 @@
+"""Filling in the middle beside the rest: pools that grow or shrink, balanced dealing, resuming anywhere."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from recipe.errors import RecipeError
+from recipe.mixing.dealing import dealt_rows
+from recipe.mixing.snapshot import Snapshot
+from recipe.mixing.stream import Stream
+from recipe.pools import extend_pool, open_pool
+from tests.mixing.build import EOS, World, everything, plain_batch, world, write
+from tests.mixing.reference import EmptyError, Source, tell
+from tests.mixing.test_run_reference import account_of, as_batch
+from tests.mixing.twins import Twins
+from tests.sequences.reference import Doc
+
+MARKERS = {"prefix": 4, "middle": 5, "suffix": 6}
+
+
+@pytest.fixture(scope="module")
+def ages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Source]]:
+    """A pool that grows twice (``p0``, ``p1``, ``p2``), and another one (``q``)."""
+    root = tmp_path_factory.mktemp("ages")
+    sources, at = [write(root / "p0", [5, 30, 2, 9, 12, 1, 22], eos=True, part_tokens=60)], 200
+    for age, lengths in ((1, [8, 3, 17, 2]), (2, [40, 1])):
+        docs = [Doc(list(range(at := at + 1, (at := at + n))), None, EOS) for n in lengths]
+        extend_pool(root / f"p{age - 1}", root / f"p{age}", [d.tokens for d in docs])
+        all_docs = [*sources[-1].docs, *docs]
+        sources.append(Source(all_docs, [[n] for n in range(len(all_docs))]))
+    return root, [*sources, write(root / "q", [7, 7, 20], first=400)]
+
+
+def drawn(draw: Any, root: Path, path: str, *, policies: tuple[str, ...], **top: Any) -> World:
+    """A pool whose pieces are filled in the middle, and a plain one, in one or two stages."""
+    portion = st.sampled_from(["30%", "50%", "100%"])
+    slicing = {"tail": draw(st.sampled_from(["keep", "backfill", "drop"]))}
+    filled = {
+        "path": path,
+        "transform": {"fim": {"rate": draw(portion), "spm": draw(st.sampled_from(["0%", "50%"])), **MARKERS}},
+        "block_units": draw(st.sampled_from([1, 2, 3, 64])),
+        "on_exhausted": draw(st.sampled_from(policies)),
+        "max_epochs": 2,
+    }
+    stages = [
+        {
+            "context": draw(st.integers(8, 20)),
+            "batch": {"sequences": draw(st.integers(1, 4))},
+            "weights": {"p": draw(st.integers(1, 3)), "q": draw(st.integers(0, 2))},
+            "slicing": slicing,
+            "packing": draw(st.sampled_from(["best_fit", "none"])),
+            "steps": draw(st.integers(2, 8)),
+        }
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    return world(root, {"p": filled, "q": {"max_epochs": 99}}, stages, seed=draw(st.integers(0, 3)), **top)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_invariant_3_a_pool_that_grows_is_filled_in_by_the_rules(
+    ages: tuple[Path, list[Source]], data: st.DataObject
+):
+    root, sources = ages
+    made = drawn(data.draw, root, "p0", policies=("repeat", "redistribute"))
+    twins, age = Twins(made, {"p": sources[0], "q": sources[3]}), 0
+    for _ in range(data.draw(st.integers(1, 4))):
+        twins.serve(data.draw(st.integers(0, 5)))
+        event = data.draw(st.sampled_from(["grow", "grow", "returned", "burnt", "withdraw"]))
+        if event == "grow" and age < 2:
+            age += 1
+            twins.grow("p", open_pool(root / f"p{age}", "p"), sources[age], now=data.draw(st.booleans()))
+        elif event == "withdraw":
+            last = len(twins.reader("p").source.docs) - 1
+            twins.withdraw({"p": data.draw(st.lists(st.integers(0, last), max_size=3))})
+        elif event != "grow":
+            twins.skip(data.draw(st.integers(1, 4)), returned=event == "returned")
+    twins.serve(1000)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_proxy_fills_its_part_of_a_pool_in_by_the_rules(
+    ages: tuple[Path, list[Source]], data: st.DataObject
+):
+    root, sources = ages
+    made = drawn(
+        data.draw, root, "p1", policies=("repeat", "stop"), simulate_budget=data.draw(st.integers(900, 4000))
+    )
+    assume(made.recipe.simulated_fraction not in (None, 1))
+    try:
+        right = tell(made.recipe, {"p": sources[1], "q": sources[3]})
+    except EmptyError:
+        with pytest.raises(RecipeError, match="0 sequences"):
+            everything(made.stream())
+        assume(False)
+        raise
+    stream = made.stream()
+    assert everything(stream) == [as_batch(rows) for rows in right.batches]
+    assert account_of(stream.snapshot(len(right.batches))) == right.accounts[-1]
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, World]:
+    """Two stages, the second with another context and overlap, dealt either way, whole or as a proxy."""
+    root = tmp_path_factory.mktemp("together")
+    write(root / "code", [n * n % 41 + 1 for n in range(200)], eos=True, bos=True)
+    write(root / "web", [n % 9 + 1 for n in range(200)], first=20_000)
+    fim = {"rate": "60%", "spm": "50%", **MARKERS}
+    pools = {"code": {"transform": {"fim": fim}, "block_units": 16}, "web": {"block_units": 16}}
+    short = {"steps": 9, "context": 24, "batch": {"sequences": 12}, "weights": {"code": 2, "web": 1}}
+    long = short | {"context": 40, "slicing": {"stride": 21}, "steps": 7}
+    kinds: dict[str, dict[str, Any]] = {
+        "order": {},
+        "balanced": {"deal": "balanced"},
+        "balanced proxy": {"deal": "balanced", "simulate_budget": 20_000},
+    }
+    return {kind: world(root, pools, [short, long], max_epochs=99, **top) for kind, top in kinds.items()}
+
+
+def through_a_file(at: Snapshot) -> Snapshot:
+    return Snapshot.from_plain(json.loads(json.dumps(at.to_plain())))
+
+
+@pytest.mark.parametrize("kind", ["order", "balanced", "balanced proxy"])
+def test_invariant_5_a_resume_at_every_step_equals_the_unbroken_run(worlds: dict[str, World], kind: str):
+    """Twice: from a state of the unbroken run, and from one of a run that was resumed before."""
+    made = worlds[kind]
+    whole = made.stream()
+    steps = [plain_batch(whole.batch(step, 1, 2, 3)) for step in range(whole.num_steps)]
+    assert sum(ids.count(5) for step in steps for ids in step["input_ids"]) > 30
+    before = whole
+    for cut in range(whole.num_steps):
+        resumed = Stream(made.recipe, made.pools, [through_a_file(before.snapshot(cut))])
+        assert [plain_batch(resumed.batch(s, 1, 2, 3)) for s in range(cut, whole.num_steps)] == steps[cut:]
+        assert resumed.snapshot(whole.num_steps) == whole.snapshot(whole.num_steps)
+        before = resumed
+
+
+@pytest.mark.parametrize(("size", "micro"), [(1, None), (2, None), (3, 2), (12, 1)])
+def test_invariant_6_balanced_ranks_hold_the_batch_and_its_markers(
+    worlds: dict[str, World], size: int, micro: int | None
+):
+    for step in (0, 8, 9, 15):
+        right = worlds["order"].stream().batch(step)
+        parts = [worlds["balanced"].stream().batch(step, rank, size, micro) for rank in range(size)]
+        places = np.concatenate([part["rows"] for part in parts])
+        assert sorted(places.tolist()) == list(range(12))
+        for key in right:
+            assert np.array_equal(np.concatenate([part[key] for part in parts]), right[key][places])
+
+
+@pytest.mark.parametrize(("size", "micro"), [(2, None), (3, 2)])
+def test_markers_count_in_what_is_balanced(worlds: dict[str, World], size: int, micro: int | None):
+    """The costs are those of the segments as they lie, markers in them: squares of their lengths."""
+    stream, parts = worlds["balanced"].stream(), size if micro is None else 12 // micro
+    for step in range(stream.num_steps):
+        segments = worlds["order"].stream().batch(step)["segment_ids"]
+        costs = np.array([(np.bincount(row[row >= 0]) ** 2).sum() for row in segments])
+        rows = [stream.order(step, size, micro)[dealt_rows(12, rank, size, micro)] for rank in range(size)]
+        each = 12 // parts
+        largest = max(costs[mine[j : j + each]].sum() for mine in rows for j in range(0, len(mine), each))
+        assert stream.balance(step, size, micro).dealt == Fraction(int(largest) * parts, int(costs.sum()))
