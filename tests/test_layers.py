@@ -21,9 +21,9 @@ MAY_IMPORT = {
     "pools": {"errors", "maths", "config"},
     "text": FOUNDATION,
     "sequences": FOUNDATION,
-    "mixing": FOUNDATION | {"sequences"},
+    "mixing": FOUNDATION | {"sequences", "text"},
     "run": FOUNDATION | {"sequences", "mixing", "text"},
-    "audit": FOUNDATION | {"sequences", "run"},
+    "audit": FOUNDATION | {"sequences", "text", "run"},
     "report": FOUNDATION | {"sequences", "mixing", "text", "run", "audit"},
     "integrations": FOUNDATION | {"sequences", "mixing", "text", "run", "audit"},
 }

@@ -179,7 +179,7 @@ def _kept(read: Read, rule: Rule, documents: NDArray[np.int64]) -> NDArray[np.in
         tokens = np.where(known.of(documents) > 0, 0, tokens)
     if not drops(rule):
         return tokens
-    pieces, _ = slice_documents(Documents(tokens, measured.bos, measured.eos), cutting_of(rule))
+    pieces = slice_documents(Documents(tokens, measured.bos, measured.eos), cutting_of(rule)).pieces
     kept = np.zeros(len(tokens), np.int64)
     kept[pieces.document] = pieces.stop  # in rising order: the last piece of a document counts
     return kept

@@ -215,7 +215,7 @@ class Recipe(Model):
         room = stage.context - (0 if transform is None else MARKERS)
         return Rule(
             context=stage.context,
-            **declared.resolved(room).model_dump(),
+            **dict(declared.resolved(room)),
             **stage.packing.model_dump() | {"document_multiple": stage.packing.multiple(self.parallel)},
             labels=self.labels,
             fim=None if transform is None else transform.fim,

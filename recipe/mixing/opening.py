@@ -8,6 +8,7 @@ from pathlib import Path
 
 from recipe.config import Recipe, settle
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.aligning import give_edges, slicing_problems
 from recipe.mixing.markers import marker_problems, with_marker_ids
 from recipe.mixing.simulated import declared_stock, read_stock, read_units
 from recipe.pools import Pool, open_pool
@@ -31,6 +32,7 @@ def open_pools(recipe: Recipe, paths: Mapping[str, Path] | None = None) -> dict[
         config = recipe.pools[name]
         try:
             opened[name] = open_pool(path, name, eos=config.eos, bos=config.bos)
+            give_edges(recipe, opened[name])
         except RecipeError as error:
             problems += [replace(p, where=f"pools.{name}: {p.where}") for p in error.problems]
     if problems:
@@ -73,4 +75,4 @@ def pool_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> list[Problem]:
     limit = recipe.model.vocab_size if recipe.model is not None else None
     if limit is not None:
         problems += [problem for pool in pools.values() for problem in pool.check_ids(limit)]
-    return problems + marker_problems(recipe, pools)
+    return [*problems, *marker_problems(recipe, pools), *slicing_problems(recipe, pools)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recipe.config import Recipe, difference, fingerprint
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.aligning import give_edges
 from recipe.mixing.opening import close_pools, open_pools, pool_problems
 from recipe.mixing.turning import reopened
 from recipe.pools import Pool, open_pool
@@ -294,6 +295,7 @@ def _earlier_stream(folder: RunFolder, state: State, pools: Mapping[str, Pool], 
         with suppress(RecipeError):
             path, config = Path(state.holdings[name].path), state.recipe.pools[name]
             mine[name] = open_pool(path, name, eos=config.eos, bos=config.bos)
+            give_edges(state.recipe, mine[name])
     if changed(state.holdings, mine):
         raise RecipeError.single(
             "a step before new data was accepted",

@@ -1,8 +1,8 @@
 """A block: consecutive units of a pool's reading order, sliced, packed and shuffled together.
 
-Planned from lengths alone; no token is read. A block opened under one rule and left unfinished when
-the rule changed, or when documents in it were withdrawn, is opened again by replaying its cuts: what
-the old rule left unserved becomes runs for the new one.
+Planned from lengths alone; under a rule that aligns cuts, tokens near them are read, too. A block opened
+under one rule and left unfinished when the rule changed, or when documents in it were withdrawn, is opened
+again by replaying its cuts: what the old rule left unserved becomes runs for the new one.
 
 Withdrawn documents. A block that is opened for the first time under withdrawal number g leaves out
 the documents withdrawn by then (number <= g): they are not sliced, their place in the order stays empty,
@@ -18,6 +18,7 @@ of the block, in the arrangement that it had then.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from recipe.errors import RecipeError
 from recipe.maths.order import key, permute_range
 from recipe.pools import Pool
 from recipe.sequences.concat import Joining, join_runs
+from recipe.sequences.near_cuts import reading_of
 from recipe.sequences.packing import best_fit, padded
 from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks, order_name
 from recipe.sequences.rows import KINDS, Rows, count_rows, in_rows
@@ -35,6 +37,7 @@ from recipe.sequences.slicing import (
     REASONS,
     Documents,
     Pieces,
+    Sliced,
     cutting_of,
     heads_of,
     slice_documents,
@@ -81,7 +84,8 @@ class Block:
     ``rows``: the pieces of every sequence, their ``document`` an index into ``documents``;
     ``totals`` int64[num_sequences + 1, len(KINDS)]: counts of all sequences before each;
     ``dropped``: tokens that this opening left out, by reason; ``place``: which block it is;
-    ``multiple``: every piece takes a multiple of so many positions.
+    ``multiple``: every piece takes a multiple of so many positions; ``aligned``: cuts that were moved back,
+    cuts that stayed although nothing permits them, starts that were moved.
     """
 
     documents: NDArray[np.int64]
@@ -92,6 +96,7 @@ class Block:
     dropped: dict[str, int]
     place: BlockPlace
     multiple: int = 1
+    aligned: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def num_sequences(self) -> int:
@@ -130,7 +135,7 @@ def plan_block(
     """The sequences of one block under a rule.
 
     Args:
-        pool: only its lengths are read.
+        pool: its lengths are read, and with ``align`` tokens near cuts.
         rule: the rule in force.
         place: seed, epoch, block number and size.
         cuts: earlier rules under which the block was open, oldest first; empty for a new block.
@@ -147,17 +152,16 @@ def plan_block(
     runs: NDArray[np.int64] | None = None
     for depth, cut in enumerate(cuts):
         kept, runs, _ = _without(taken_down, cut.withdrawn, (measured, runs))
-        rows, _ = _arrange(cut.rule, (pool, place, documents), (kept, runs, depth))
+        rows = _arrange(cut.rule, (pool, place, documents), (kept, runs, depth)).rows
         runs = _left_over(rows, cut.served, cut.stop)
     kept, runs, gone = _without(taken_down, withdrawn[1], (measured, runs))
-    rows, dropped = _arrange(rule, (pool, place, documents), (kept, runs, len(cuts)))
+    rows, dropped, aligned = _arrange(rule, (pool, place, documents), (kept, runs, len(cuts)))
     if gone:
         dropped["withdrawn"] = gone
     starts = np.asarray(pool.offsets[documents]) + measured.bos
     totals = count_rows(rows, measured, rule)
-    return Block(
-        documents, measured.tokens, starts, rows, totals, dropped, place, multiple=rule.document_multiple
-    )
+    lists = (documents, measured.tokens, starts, rows, totals)
+    return Block(*lists, dropped, place, multiple=rule.document_multiple, aligned=aligned)
 
 
 def _without(
@@ -193,17 +197,27 @@ def _left_over(rows: Rows, served: int, stop: int | None) -> NDArray[np.int64]:
     return unserved_runs(rows.pieces.take(first + np.lexsort((fresh, document))))
 
 
+class _Arranged(NamedTuple):
+    """A block, or what is left of it, under one rule."""
+
+    rows: Rows
+    dropped: dict[str, int]
+    aligned: tuple[int, int, int]
+
+
 def _arrange(
     rule: Rule,
     at: tuple[Pool, BlockPlace, NDArray[np.int64]],
     state: tuple[Documents, NDArray[np.int64] | None, int],
-) -> tuple[Rows, dict[str, int]]:
+) -> _Arranged:
     """Slice, pack and shuffle a block, or what is left of it (runs), under one rule."""
     (pool, place, documents), (measured, runs, depth) = at, state
+    aligned = (0, 0, 0)
     if rule.method == "concat":
         pieces, row_of_piece, dropped = _concatenate(measured, runs, rule)
     else:
-        pieces, dropped = _slice(measured, runs, rule, at)
+        pieces, dropped, counted = _slice(measured, runs, rule, at)
+        aligned = tuple(counted.tolist())
         if rule.fim is not None:
             draw_key = key(place.seed, place.epoch, "transform", order_name(pool, place))
             pieces = infilled(pieces, rule.fim, documents, draw_key)
@@ -217,7 +231,8 @@ def _arrange(
     shuffle = key(place.seed, place.epoch, "shuffle", order_name(pool, place), place.block, depth)
     served = permute_range(0, num_rows, max(1, num_rows), shuffle)
     order, ends = in_rows(row_of_piece, served)
-    return Rows(pieces.take(order), ends), {r: int(n) for r, n in zip(REASONS, dropped, strict=True) if n}
+    by_reason = {r: int(n) for r, n in zip(REASONS, dropped, strict=True) if n}
+    return _Arranged(Rows(pieces.take(order), ends), by_reason, aligned)
 
 
 def _slice(
@@ -225,21 +240,25 @@ def _slice(
     runs: NDArray[np.int64] | None,
     rule: Rule,
     at: tuple[Pool, BlockPlace, NDArray[np.int64]],
-) -> tuple[Pieces, NDArray[np.int64]]:
+) -> Sliced:
     pool, place, documents = at
-    cutting = cutting_of(rule)
+    cutting, reading = cutting_of(rule), None
+    if rule.align != "none":
+        wanted = whole(measured) if runs is None else runs
+        reading, _held = reading_of(pool, rule, (documents, measured), wanted)
     if runs is not None:
-        return slice_runs(measured, runs, cutting), np.zeros(len(REASONS), np.int64)
+        return slice_runs(measured, runs, cutting, reading)
     heads = None
     if rule.random_offset:
         offsets = key(place.seed, place.epoch, "offset", order_name(pool, place))
         heads = heads_of(measured, documents, cutting, offsets)
-    pieces, dropped = slice_documents(measured, cutting, heads)
+    sliced = slice_documents(measured, cutting, heads, reading)
     if rule.density is not None:
         densities = key(place.seed, place.epoch, "density", order_name(pool, place))
-        pieces, lost = thinned(pieces, (measured, documents), (cutting, rule.density), densities)
-        dropped[REASONS.index("thinned")] = lost
-    return pieces, dropped
+        kept, lost = thinned(sliced.pieces, (measured, documents), (cutting, rule.density), densities)
+        sliced.dropped[REASONS.index("thinned")] = lost
+        sliced = sliced._replace(pieces=kept)
+    return sliced
 
 
 def _concatenate(

@@ -41,7 +41,7 @@ from recipe.sequences.pieces import (
     unserved_runs,
     whole,
 )
-from recipe.sequences.windows import HEAD, REGION_WINDOWS, TAIL, Cutting, cut_runs, regions
+from recipe.sequences.windows import HEAD, REGION_WINDOWS, TAIL, Cutting, Reading, cut_runs, regions
 
 __all__ = [
     "AHEAD",
@@ -61,6 +61,8 @@ __all__ = [
     "Cutting",
     "Documents",
     "Pieces",
+    "Reading",
+    "Sliced",
     "count_pieces",
     "cutting_of",
     "heads_of",
@@ -89,39 +91,54 @@ def cutting_of(rule: Rule) -> Cutting:
     )
 
 
+class Sliced(NamedTuple):
+    """Pieces, and what became of the rest.
+
+    ``dropped`` int64[4]: tokens by reason, in the order of ``REASONS``; ``aligned`` int64[3]: cuts moved
+    back, cuts that stayed although nothing permits them, starts moved.
+    """
+
+    pieces: Pieces
+    dropped: NDArray[np.int64]
+    aligned: NDArray[np.int64]
+
+
 def slice_documents(
-    documents: Documents, cutting: Cutting, heads: NDArray[np.int64] | None = None
-) -> tuple[Pieces, NDArray[np.int64]]:
+    documents: Documents,
+    cutting: Cutting,
+    heads: NDArray[np.int64] | None = None,
+    reading: Reading | None = None,
+) -> Sliced:
     """Cut whole documents by a rule.
 
     Args:
         documents: in reading order.
         cutting: the rule.
         heads: int64[num_documents]: tokens before the first window; default: none.
-
-    Returns:
-        the pieces, and int64[4]: tokens dropped by reason, in the order of ``REASONS``.
+        reading: of a rule that aligns cuts: the tokens near them.
 
     >>> one = Documents(np.array([10]), np.array([False]), np.array([False]))
-    >>> pieces, dropped = slice_documents(one, Cutting(4, 3, 4, tail=0, min_tail=1, oversize=0))
+    >>> pieces = slice_documents(one, Cutting(4, 3, 4, tail=0, min_tail=1, oversize=0)).pieces
     >>> [(int(p.start), int(p.stop), int(p.fresh)) for p in map(Pieces._make, zip(*pieces))]
     [(0, 4, 0), (3, 7, 4), (6, 10, 7)]
     """
     given = np.zeros(len(documents.tokens), np.int64) if heads is None else heads
-    pieces, dropped, _ = cut_runs(documents, whole(documents), given, cutting, None)
-    return pieces, dropped
+    return Sliced(*cut_runs(documents, whole(documents), given, cutting, reading))
 
 
-def slice_runs(documents: Documents, runs: NDArray[np.int64], cutting: Cutting) -> Pieces:
+def slice_runs(
+    documents: Documents, runs: NDArray[np.int64], cutting: Cutting, reading: Reading | None = None
+) -> Sliced:
     """Cut what is left of documents by a new rule; their ends are kept, nothing is dropped.
 
     Args:
         documents: the documents of the block.
         runs: int64[n, 3]: (document, a, b), tokens ``[a, b)`` are still to be served.
         cutting: the new rule; its tail and oversize rules are not applied again.
+        reading: as of :func:`slice_documents`.
     """
     kept = cutting._replace(tail=TAILS.index("keep"), oversize=OVERSIZE.index("split"))
-    return cut_runs(documents, runs, np.zeros(len(documents.tokens), np.int64), kept, None)[0]
+    return Sliced(*cut_runs(documents, runs, np.zeros(len(documents.tokens), np.int64), kept, reading))
 
 
 def heads_of(

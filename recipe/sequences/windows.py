@@ -11,8 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.maths.kernels import inlined, kernel
+from recipe.maths.kernels import imported, inlined, kernel
+from recipe.sequences.boundaries import Edges, first_edge, last_edge
 from recipe.sequences.pieces import ALONE, ENDS, HAS_BOS, HAS_EOS, WRAPPED, Documents, Pieces
+
+_carray = imported("numba", "carray")
+_pointer = imported("recipe.sequences.intrinsics", "pointer")
 
 REGION_WINDOWS = 2
 """The head of a document is its first so many windows of tokens, its tail the last, each at most a half."""
@@ -35,6 +39,55 @@ class Cutting(NamedTuple):
     wrapped: bool = False
     """Marks stand round every window, not round the document."""
     align_within: int = 0
+
+
+class Reading(NamedTuple):
+    """Where the tokens of a block's documents are, and where they may be cut.
+
+    ``marker``: an empty array of the tokens' type; ``addresses`` uint64[num_documents]: of the first body
+    token, 0 where it is not looked at; ``places`` int64[num_documents]: the same, counted over the pool.
+    """
+
+    marker: NDArray[Any]
+    addresses: NDArray[np.uint64]
+    places: NDArray[np.int64]
+    edges: Edges
+
+
+MOVED, UNALIGNED, STARTS = range(3)
+"""What alignment did, counted: cuts moved back; cuts that stayed where none is permitted; starts moved."""
+
+
+@inlined
+def _cut_back(span: tuple[int, int], at: tuple[int, int], within: int, reading: Any, aligned: Any) -> int:
+    """Where a document is cut: at a permitted place up to ``within`` tokens before the window's end.
+
+    ``span``: the previous cut and the end; ``at``: the document's index and its tokens.
+    """
+    if reading is None:
+        return span[1]
+    tokens = _carray(_pointer(reading.addresses[at[0]]), (at[1],), reading.marker.dtype)
+    low = max(span[0] + 1, span[1] - within)
+    found = last_edge(tokens, low, span[1], reading.edges, reading.places[at[0]])
+    if found < 0:
+        aligned[UNALIGNED] += 1
+        return span[1]
+    aligned[MOVED] += int(found < span[1])
+    return int(found)
+
+
+@inlined
+def _start_forward(span: tuple[int, int], at: tuple[int, int], reading: Any, aligned: Any) -> int:
+    """Where a window starts: at the first permitted place inside the overlap, if it holds one."""
+    start, fresh = span
+    if reading is None or start == 0 or start >= fresh:
+        return start
+    tokens = _carray(_pointer(reading.addresses[at[0]]), (at[1],), reading.marker.dtype)
+    found = first_edge(tokens, start, fresh - 1, reading.edges, reading.places[at[0]])
+    if found <= start:
+        return start
+    aligned[STARTS] += 1
+    return int(found)
 
 
 @inlined
@@ -163,16 +216,21 @@ def cut_runs(
         if a > 0:
             stop = a + _stride_at(a, n, cutting)
             start = max(0, stop - cutting.window)
-        if n > first and cutting.oversize != 0:
-            b = stop if cutting.oversize == 1 else 0
-            dropped[2] += n - b
-        stop = min(stop, b)
+        if n > first and cutting.oversize == 2:
+            dropped[2] += n
+            continue
+        at = document, n
+        stop = _cut_back((fresh, stop), at, cutting.align_within, reading, aligned) if stop < b else b
+        if n > first and cutting.oversize == 1:
+            dropped[2] += n - stop
+            b = stop
         while stop > fresh:
             full = first if fresh == 0 else cutting.window
             start, alone, gone = _end((start, stop, fresh), n, full, cutting)
             if gone:
                 dropped[gone - 1] += stop - fresh
                 break
+            start = _start_forward((start, fresh), at, reading, aligned)
             out = _room(out, k)
             out[0, k], out[1, k], out[2, k], out[3, k] = document, start, stop, fresh
             out[4, k] = alone | _marks(
@@ -180,7 +238,7 @@ def cut_runs(
             )
             k += 1
             step = cutting.window if fresh == 0 and head > 0 else _stride_at(stop, n, cutting)
-            fresh = stop
-            stop = min(fresh + step, b)
-            start = max(0, fresh + step - cutting.window)
+            fresh, stop = stop, stop + step
+            start = max(0, stop - cutting.window)
+            stop = _cut_back((fresh, stop), at, cutting.align_within, reading, aligned) if stop < b else b
     return Pieces(out[0, :k], out[1, :k], out[2, :k], out[3, :k], out[4, :k]), dropped, aligned

@@ -15,6 +15,7 @@ from recipe.mixing.opening import open_pools, settle_with
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.stream import Stream
 from tests.mixing.reference import Source
+from tests.sequences.edges import edges
 from tests.sequences.reference import Doc
 
 EOS, BOS, FIRST = 1, 2, 10
@@ -90,9 +91,11 @@ class World:
 def world(
     root: Path, pools: Mapping[str, Any], stages: Mapping[str, Any] | Sequence[Any], **keys: Any
 ) -> World:
-    """A settled recipe over pools that are there."""
+    """A settled recipe over pools that are there; every id spells something."""
     loaded = make(root, pools, stages, **keys)
     opened = open_pools(loaded)
+    for pool in opened.values():
+        pool.edges = edges
     return World(settle_with(loaded, opened), opened)
 
 

@@ -10,7 +10,8 @@ from fractions import Fraction
 from recipe.config import Recipe, Rule
 from recipe.maths.draws import draw
 from recipe.maths.order import key, permute
-from tests.sequences.reference import Doc, Draw, Row, counts, left_over, open_block, takes, written
+from tests.sequences.edges import may_cut
+from tests.sequences.reference import Choices, Doc, Draw, Row, counts, left_over, open_block, takes, written
 
 KINDS = ("body", "overlap", "special", "padding", "labels", "documents")
 
@@ -179,15 +180,23 @@ class Reader:
         docs = [self.source.docs[number] for number in numbers]
         kept = [Doc([], d.bos, d.eos) if n in self.gone else d for n, d in zip(numbers, docs, strict=True)]
         self.drop("withdrawn", sum(len(d.tokens) - len(k.tokens) for d, k in zip(docs, kept, strict=True)))
-        opened = open_block(kept, rule, draw=self.draw(self.epoch, numbers))
+        opened = open_block(kept, rule, None, self.choices(self.epoch, numbers, rule))
         for reason, tokens in opened.dropped.items():
             self.drop(reason, tokens)
         self.main = Place(self.epoch, self.block, docs, numbers, [], rule, self.number)
         self.main.rows = self.shuffled(self.main, opened.rows)
 
-    def draw(self, epoch: int, numbers: list[int]) -> Draw:
-        k = key(self.recipe.seed, epoch, "transform", self.recipe.order_name(self.name))
-        return lambda document, start: draw(k, (numbers[document], start), 4)
+    def choices(self, epoch: int, numbers: list[int], rule: Rule) -> Choices:
+        name = self.recipe.order_name(self.name)
+
+        def drawn(domain: str) -> Draw:
+            k = key(self.recipe.seed, epoch, domain, name)
+            return lambda document, token: draw(k, (numbers[document], token), 4)
+
+        def permitted(document: int, cut: int) -> bool:
+            return may_cut(self.source.docs[numbers[document]].tokens, cut, rule.align)
+
+        return Choices(drawn("transform"), drawn("offset"), drawn("density"), permitted)
 
     def settle(self, place: Place, rule: Rule) -> None:
         """Cut a place that cannot go on as it is."""
@@ -198,7 +207,8 @@ class Reader:
         self.drop("withdrawn", sum(b - a for i, a, b in runs if i in late))
         place.depth += 1
         left = [run for run in runs if run[0] not in late]
-        opened = open_block(place.docs, rule, left, self.draw(place.epoch, place.numbers))
+        choices = self.choices(place.epoch, place.numbers, rule)
+        opened = open_block(place.docs, rule, left, choices)
         place.rows = self.shuffled(place, opened.rows)
         place.rule, place.withdrawn = rule, self.number
 

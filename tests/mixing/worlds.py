@@ -24,6 +24,12 @@ class Bank:
     def __init__(self, root: Path, sources: dict[str, Source], keys: dict[str, dict[str, int]]) -> None:
         """``keys``: what a recipe has to say of a pool besides its path."""
         self.root, self.sources, self.keys = root, sources, keys
+        marked = {name: source.docs[0] for name, source in sources.items()}
+        self.marked = {
+            name: doc.bos is not None and doc.eos is not None
+            for name, doc in marked.items()
+            if name not in keys
+        }
 
     def __repr__(self) -> str:
         return "Bank()"
@@ -109,6 +115,7 @@ def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ..
             most = 9 if "steps" in later else 100
             later["quota_ramp"] = {"over": draw(st.integers(1, most)), "steps": draw(st.integers(1, 5))}
     _transform(draw, pools, planned)
+    _wrap(draw, bank, pools, planned)
     made = world(bank.root, pools, planned, **plain)
     sources = {name: bank.sources[path] for name, path in zip(names, chosen, strict=True)}
     return Case(made, sources, {"pools": pools, "stages": planned, **plain})
@@ -128,6 +135,19 @@ def _transform(draw: Any, pools: dict[str, dict[str, Any]], stages: list[dict[st
             window = draw(st.integers(2, room))
             stride = draw(st.sampled_from([window, window, max(1, window - 1)]))
             pool["slicing"] = {"window": window, "stride": stride, "min_tail": draw(st.integers(0, window))}
+
+
+def _wrap(draw: Any, bank: Bank, pools: dict[str, dict[str, Any]], stages: list[dict[str, Any]]) -> None:
+    """Put marks round every window of some pools that have both, where every stage allows it."""
+    room = min(stage["context"] for stage in stages) - 2
+    for pool in pools.values():
+        mine = room - 3 * ("transform" in pool)
+        is_marked = "eos" in pool or bank.marked[pool["path"]]
+        joined = any(stage["packing"]["method"] == "concat" for stage in stages)
+        if mine >= 2 and is_marked and not joined and draw(st.booleans()):
+            window = draw(st.integers(2, mine))
+            rule = {"window": window, "stride": max(1, window - 1), "min_tail": 1, "specials": "window"}
+            pool["slicing"] = {**rule, "tail": draw(st.sampled_from(["keep", "backfill"]))}
 
 
 def draw_pool(draw: Any, policies: tuple[str, ...]) -> dict[str, Any]:
@@ -183,4 +203,10 @@ def _slicing(draw: Any, context: int, method: str) -> dict[str, Any]:
     rule["tail"] = draw(st.sampled_from(["keep", "backfill", "drop", "pad"]))
     rule["min_tail"] = draw(st.integers(0, window))
     rule["oversize"] = draw(st.sampled_from(["split", "split", "truncate", "drop"]))
+    rule["offset"] = draw(st.sampled_from([0, "random"]))
+    rule["align"] = draw(st.sampled_from(["none", "number", "word", "sentence", "line", "paragraph"]))
+    if draw(st.booleans()):
+        rule["density"] = {"head": "1/2", "middle": 0.25}
+    if draw(st.booleans()):
+        rule["stride"] = {"head": draw(st.integers(1, window)), "middle": rule["stride"]}
     return rule

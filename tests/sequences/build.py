@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from recipe.config import Rule
+from recipe.maths.draws import draw
 from recipe.sequences.slicing import (
     HAS_BOS,
     HAS_EOS,
     OVERSIZE,
+    REASONS,
     TAILS,
     Cutting,
     Documents,
+    Reading,
+    Sliced,
     cutting_of,
+    heads_of,
     slice_documents,
+    thinned,
 )
-from tests.sequences.reference import Doc
+from tests.sequences.edges import edges, may_cut
+from tests.sequences.reference import Choices, Doc
 
 
 def rule(context: int, *, window: int | None = None, stride: int | None = None, **more: Any) -> Rule:
@@ -54,15 +62,54 @@ def measured(docs: list[Doc]) -> Documents:
     )
 
 
+OFFSETS, DENSITIES = 11, 12
+"""Keys of the draws of documents that are cut by themselves."""
+
+
+def reading(docs: list[Doc], rule: Rule, kind: str = "int64") -> Reading | None:
+    """The texts of documents, as the compiled loop reads them."""
+    if rule.align == "none":
+        return None
+    texts = [np.array(doc.tokens, kind) for doc in docs]
+    _HELD.append(texts)
+    where = [text.__array_interface__["data"][0] for text in texts]
+    places = np.cumsum([0, *map(len, texts)])[: len(texts)].astype(np.int64)
+    return Reading(np.empty(0, kind), np.array(where, np.uint64), places, edges().of(rule.align))
+
+
+_HELD: list[list[Any]] = []
+
+
+def cut(docs: list[Doc], rule: Rule, kind: str = "int64") -> Sliced:
+    """Documents cut by a rule, with their offsets and densities."""
+    documents, numbers = measured(docs), np.arange(len(docs))
+    heads = heads_of(documents, numbers, cutting(rule), OFFSETS) if rule.random_offset else None
+    sliced = slice_documents(documents, cutting(rule), heads, reading(docs, rule, kind))
+    if rule.density is not None:
+        kept, lost = thinned(sliced.pieces, (documents, numbers), (cutting(rule), rule.density), DENSITIES)
+        sliced.dropped[REASONS.index("thinned")] = lost
+        sliced = sliced._replace(pieces=kept)
+    return sliced
+
+
+def choices(docs: list[Doc], rule: Rule) -> Choices:
+    """What hashes and texts decide of the same documents, in plain words."""
+    return Choices(
+        offset=lambda document, token: draw(OFFSETS, (document, token), 1),
+        density=lambda document, token: draw(DENSITIES, (document, token), 1),
+        permitted=lambda document, place: may_cut(docs[document].tokens, place, rule.align),
+    )
+
+
 def spans(n: int, rule: Rule, **marks: int) -> list[tuple[int, int, int]]:
     """(start, stop, fresh) of the pieces of one document of ``n`` tokens."""
-    pieces, _ = slice_documents(measured([Doc(list(range(n)), **marks)]), cutting(rule))
+    pieces = cut([Doc(list(range(n)), **marks)], rule).pieces
     return list(zip(pieces.start.tolist(), pieces.stop.tolist(), pieces.fresh.tolist(), strict=True))
 
 
 def dropped(n: int, rule: Rule) -> list[int]:
-    """Tokens that one document loses: tail, short, oversize."""
-    return slice_documents(measured([Doc(list(range(n)))]), cutting(rule))[1].tolist()
+    """Tokens that one document loses, by reason."""
+    return cut([Doc(list(range(n)))], rule).dropped.tolist()
 
 
 def marked(flags: int) -> tuple[bool, bool]:
@@ -72,15 +119,23 @@ def marked(flags: int) -> tuple[bool, bool]:
 
 @st.composite
 def rules(draw: st.DrawFn, methods: tuple[str, ...] = ("best_fit", "none")) -> Rule:
-    """Any rule of a small context."""
+    """Any rule of a small context: every option at once."""
     context = draw(st.integers(3, 20))
     method = draw(st.sampled_from(methods))
     joined = method == "concat"
-    window = context if joined else draw(st.integers(2, context))
+    options = {} if joined else draw(slicings(context))
+    marks = 2 if options.get("specials") == "window" else 0
+    window = context if joined else draw(st.integers(min(2, context - marks), context - marks))
+    if (given := options.pop("strides", None)) is not None:
+        options["strides"] = tuple(min(stride, window) for stride in given)
+    stride = options["strides"][1] if "strides" in options else draw(st.integers(1, window))
+    if options.get("align", "none") != "none":
+        least = min(options.get("strides", (stride,)))
+        options["align_within"] = draw(st.integers(0, least - 1))
     return rule(
         context,
         window=window,
-        stride=draw(st.integers(1, window)),
+        stride=stride,
         tail=draw(st.sampled_from(("keep", "drop") if joined else TAILS)),
         min_tail=draw(st.integers(0, window)),
         oversize="split" if joined else draw(st.sampled_from(OVERSIZE)),
@@ -88,7 +143,22 @@ def rules(draw: st.DrawFn, methods: tuple[str, ...] = ("best_fit", "none")) -> R
         cross_labels=draw(st.booleans()),
         method=method,
         labels=draw(st.sampled_from(["shifted", "inputs"])),
+        **options,
     )
+
+
+@st.composite
+def slicings(draw: st.DrawFn, context: int) -> dict[str, Any]:
+    """Options of slicing that documents joined before they are cut do not have."""
+    number, parts = st.integers(1, context), st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1)])
+    options: dict[str, Any] = {"random_offset": draw(st.booleans())}
+    if draw(st.booleans()):
+        options["density"] = draw(st.tuples(parts, parts, parts))
+    if draw(st.booleans()):
+        options["strides"] = draw(st.tuples(number, number, number))
+    options["align"] = draw(st.sampled_from(["none", "number", "word", "sentence", "line", "paragraph"]))
+    options["specials"] = draw(st.sampled_from(["document", "window"]))
+    return options
 
 
 @st.composite

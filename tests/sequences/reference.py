@@ -23,10 +23,24 @@ class Cell(NamedTuple):
 
 
 PREFIX, MIDDLE, SUFFIX = -2, -3, -4
-MARKER_IDS = {PREFIX: 4, MIDDLE: 5, SUFFIX: 6}
+OPENS, CLOSES = -5, -6
+"""BOS and EOS round a window."""
+MARKER_IDS = {PREFIX: 4, MIDDLE: 5, SUFFIX: 6, OPENS: 2, CLOSES: 1}
 
 Draw = Callable[[int, int], list[int]]
-"""Four draws of a document (its index) and a start."""
+"""Draws of a document (its index) and a token of it."""
+
+
+class Choices(NamedTuple):
+    """What hashes and texts decide: draws by domain, and whether a document may be cut before a token."""
+
+    transform: Draw | None = None
+    offset: Draw | None = None
+    density: Draw | None = None
+    permitted: Callable[[int, int], bool] | None = None
+
+
+NO_CHOICES = Choices()
 
 
 @dataclass
@@ -61,6 +75,7 @@ class Piece:
     bos: bool = False
     eos: bool = False
     alone: bool = False
+    wrapped: bool = False
     cuts: tuple[int, int, bool] | None = None
 
     @property
@@ -72,6 +87,8 @@ class Piece:
         body = [Cell(self.document, j, j >= self.fresh) for j in range(self.start, self.stop)]
         if self.cuts is not None:
             body = self.filled(*self.cuts)
+        if self.wrapped:
+            return [Cell(self.document, OPENS, True), *body, Cell(self.document, CLOSES, True)]
         before = [Cell(self.document, -1, True)] if self.bos else []
         return before + body + ([Cell(self.document, self.stop, True)] if self.eos else [])
 
@@ -79,7 +96,7 @@ class Piece:
         def part(number: int, start: int, stop: int) -> list[Cell]:
             return [Cell(self.document, j, True, number) for j in range(start, stop)]
 
-        pre, mid, suf = ([Cell(self.document, marker, True)] for marker in MARKER_IDS)
+        pre, mid, suf = ([Cell(self.document, marker, True)] for marker in (PREFIX, MIDDLE, SUFFIX))
         prefix, middle, suffix = part(1, self.start, a), part(2, a, b), part(3, b, self.stop)
         if suffix_first:
             return pre + suf + suffix + mid + prefix + middle
@@ -99,46 +116,97 @@ class Opened:
 
     rows: list[Row]
     dropped: dict[str, int] = field(default_factory=dict)
+    aligned: list[int] = field(default_factory=lambda: [0, 0, 0])
+    """Cuts moved back, cuts that stayed where none is permitted, starts moved forward."""
 
     def drop(self, reason: str, tokens: int) -> None:
         if tokens:
             self.dropped[reason] = self.dropped.get(reason, 0) + tokens
 
 
-def cuts_of(n: int, first: int, stride: int) -> list[int]:
-    """Where the pieces of tokens ``0..n`` stop when nothing happens to the last one."""
-    cuts = [first]
-    while cuts[-1] < n:
-        cuts.append(cuts[-1] + stride)
-    return [min(cut, n) for cut in cuts]
+def region_of(token: int, n: int, window: int) -> int:
+    """0, 1, 2: head (the first two windows), middle, tail; head and tail are at most a half."""
+    if token < min(2 * window, Fraction(n, 2)):
+        return 0
+    return 2 if token >= n - 2 * window else 1
 
 
 def slice_document(
-    number: int, doc: Doc, rule: Rule, out: Opened, run: tuple[int, int] | None = None
+    number: int,
+    doc: Doc,
+    rule: Rule,
+    out: Opened,
+    run: tuple[int, int] | None = None,
+    choices: Choices = NO_CHOICES,
 ) -> list[Piece]:
     """The pieces of one document, or of what an earlier rule left of it (``run``)."""
     n = len(doc.tokens)
     a, b = run if run is not None else (0, n)
     if a == b:
         return []
-    overlap = rule.window - rule.stride
+    strides = rule.strides or (rule.stride,) * 3
     first = rule.window - (1 if doc.bos is not None and rule.window == rule.context - markers(rule) else 0)
-    pieces = []
-    if run is None and n > first and rule.oversize != "split":
-        b = first if rule.oversize == "truncate" else 0
-        out.drop("oversize", n - b)
-        if not b:
-            return []
-    fresh = a
-    for stop in cuts_of(b, a + rule.stride if a > 0 else first, rule.stride):
-        pieces.append(Piece(number, 0 if fresh == 0 else max(0, fresh - overlap), stop, fresh))
-        fresh = stop
+    is_first_opening = run is None and n > first
+    if is_first_opening and rule.oversize == "drop":
+        out.drop("oversize", n)
+        return []
+    head = 0
+    if is_first_opening and rule.random_offset and rule.oversize == "split" and choices.offset is not None:
+        head = choices.offset(number, 0)[0] % strides[0]
+    pieces: list[Piece] = []
+    fresh, end = a, a + strides[region_of(a, n, rule.window)] if a > 0 else head or first
+    while fresh < b:
+        cut = moved_back(number, (fresh, end), rule, out, choices) if end < b else b
+        if is_first_opening and rule.oversize == "truncate":
+            out.drop("oversize", n - cut)
+            b = cut
+        pieces.append(Piece(number, 0 if fresh == 0 else max(0, end - rule.window), cut, fresh))
+        step = rule.window if head and fresh == 0 else strides[region_of(cut, n, rule.window)]
+        fresh, end = cut, cut + step
     if run is None:
         end_of(pieces, n, first, rule, out)
     for piece in pieces:
-        piece.bos = piece.fresh == 0 and doc.bos is not None
-        piece.eos = piece.stop == n and doc.eos is not None and piece.size < rule.context - markers(rule)
-    return pieces
+        moved_forward(piece, rule, out, choices)
+        piece.wrapped = rule.specials == "window"
+        piece.bos = piece.wrapped or (piece.fresh == 0 and doc.bos is not None)
+        ends = piece.stop == n and doc.eos is not None and piece.size < rule.context - markers(rule)
+        piece.eos = piece.wrapped or ends
+    return thin(pieces, n, rule, out, choices) if is_first_opening else pieces
+
+
+def moved_back(number: int, span: tuple[int, int], rule: Rule, out: Opened, choices: Choices) -> int:
+    """The last permitted place from a window's end back to ``align_within`` tokens before it, or the end."""
+    fresh, end = span
+    if rule.align == "none" or choices.permitted is None:
+        return end
+    able = [c for c in range(end, fresh, -1) if c >= end - rule.align_within and choices.permitted(number, c)]
+    out.aligned[0] += bool(able) and able[0] < end
+    out.aligned[1] += not able
+    return able[0] if able else end
+
+
+def moved_forward(piece: Piece, rule: Rule, out: Opened, choices: Choices) -> None:
+    """A window starts at the first permitted place inside its overlap."""
+    if rule.align == "none" or choices.permitted is None or piece.start == 0:
+        return
+    able = [c for c in range(piece.start, piece.fresh) if choices.permitted(piece.document, c)]
+    if able and able[0] > piece.start:
+        out.aligned[2] += 1
+        piece.start = able[0]
+
+
+def thin(pieces: list[Piece], n: int, rule: Rule, out: Opened, choices: Choices) -> list[Piece]:
+    """The pieces that the density of their region keeps."""
+    if rule.density is None or choices.density is None:
+        return pieces
+    kept = []
+    for piece in pieces:
+        share = rule.density[region_of(piece.fresh, n, rule.window)]
+        if Fraction(choices.density(piece.document, piece.fresh)[0], 2**64) < share:
+            kept.append(piece)
+        else:
+            out.drop("thinned", piece.stop - piece.fresh)
+    return kept
 
 
 def markers(rule: Rule) -> int:
@@ -232,7 +300,10 @@ def join(docs: list[Doc], runs: list[tuple[int, int, int]], rule: Rule, keep: bo
 
 
 def open_block(
-    docs: list[Doc], rule: Rule, runs: list[tuple[int, int, int]] | None = None, draw: Draw | None = None
+    docs: list[Doc],
+    rule: Rule,
+    runs: list[tuple[int, int, int]] | None = None,
+    choices: Choices = NO_CHOICES,
 ) -> Opened:
     """The rows of a block, in the order in which they were opened."""
     out = Opened([])
@@ -243,12 +314,12 @@ def open_block(
     pieces = []
     if runs is None:
         for i, doc in enumerate(docs):
-            pieces += slice_document(i, doc, rule, out)
+            pieces += slice_document(i, doc, rule, out, None, choices)
     else:
         for i, a, b in runs:
-            pieces += slice_document(i, docs[i], rule, out, (a, b))
-    if rule.fim is not None and draw is not None:
-        fill(pieces, rule, draw)
+            pieces += slice_document(i, docs[i], rule, out, (a, b), choices)
+    if rule.fim is not None and choices.transform is not None:
+        fill(pieces, rule, choices.transform)
     out.rows = [Row([piece.cells for piece in row]) for row in pack(pieces, rule)]
     return out
 
@@ -287,12 +358,14 @@ def written(docs: list[Doc], row: Row, rule: Rule) -> dict[str, list[int]]:
             out["input_ids"].append(doc.id(cell.place))
             out["position_ids"].append(column if rule.positions == "continue" else index)
             out["segment_ids"].append(0 if rule.attention == "sequence" else number)
-            if any(other.place < -1 for other in segment):
+            if segment[0].place == OPENS:
+                shifted.append(_wrapped_label(docs, segment, index, following, rule))
+            elif any(other.place < -1 for other in segment):
                 shifted.append(_filled_label(docs, segment, index))
             else:
                 shifted.append(_label(docs, cell, following, rule))
             before = column - 1
-            seen = index > 0 or (number > 0 and _ends(docs, row.segments[number - 1][-1]))
+            seen = index > 0 or (number > 0 and _ended(docs, row.segments[number - 1]))
             known = before >= 0 and seen and shifted[before] != NO_LABEL
             out["labels"].append(shifted[before] if known else NO_LABEL)
             out["attention_mask"].append(1)
@@ -322,6 +395,27 @@ def _filled_label(docs: list[Doc], segment: list[Cell], index: int) -> int:
     if segment[index].place == len(doc.tokens) or body[-1] + 1 < len(doc.tokens) or doc.eos is None:
         return NO_LABEL
     return doc.eos
+
+
+def _wrapped_label(
+    docs: list[Doc], segment: list[Cell], index: int, following: Cell | None, rule: Rule
+) -> int:
+    """The next id, where that is no token read again; no piece reads ahead."""
+    doc = docs[segment[0].document]
+    if index + 1 < len(segment):
+        after = segment[index + 1]
+        is_again = after.place >= 0 and not after.new and not rule.overlap_labels
+        return NO_LABEL if is_again else doc.id(after.place)
+    if rule.cross_labels and following is not None and _ended(docs, segment):
+        return docs[following.document].id(following.place)
+    return NO_LABEL
+
+
+def _ended(docs: list[Doc], segment: list[Cell]) -> bool:
+    """Whether the document ends with this segment."""
+    if segment[0].place == OPENS:
+        return max(cell.place for cell in segment) == len(docs[segment[0].document].tokens) - 1
+    return _ends(docs, segment[-1])
 
 
 def _ends(docs: list[Doc], cell: Cell) -> bool:

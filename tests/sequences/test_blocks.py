@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from recipe.config import Rule
 from recipe.maths.order import key, permute
-from recipe.pools import open_pool
 from recipe.sequences.blocks import Block, BlockPlace, CutBlock, block_documents, num_blocks, plan_block
 from recipe.sequences.slicing import AHEAD
 from tests.mixing.build import units_of, write
 from tests.sequences.build import rule, rules
+from tests.sequences.edges import open_spelt
 
 LENGTHS = [5, 0, 17, 3, 9, 30, 1, 1, 12, 8, 4, 25]
 GOLDEN_DOCUMENTS = [2, 10, 8, 1, 4, 6]
@@ -59,7 +59,7 @@ def fresh_tokens(rows: list[list[tuple[int, int, int, int]]]) -> list[tuple[int,
 
 
 def test_the_blocks_of_an_epoch_hold_every_unit_once_and_groups_whole(root: Path):
-    pool = open_pool(root / "grouped", "g")
+    pool = open_spelt(root / "grouped", "g")
     units = units_of(len(GROUPS), GROUPS)
     order = [units[permute(i, len(units), key(1, 0, "order", "g"))] for i in range(len(units))]
     assert num_blocks(pool, 3) == 3
@@ -69,7 +69,7 @@ def test_the_blocks_of_an_epoch_hold_every_unit_once_and_groups_whole(root: Path
 
 
 def test_C3_documents_of_a_group_are_neighbours_in_the_reading_order(root: Path):
-    pool = open_pool(root / "grouped", "g")
+    pool = open_spelt(root / "grouped", "g")
     for epoch in range(4):
         order = block_documents(pool, place(epoch=epoch, units=64)).tolist()
         assert sorted(order) == list(range(12))
@@ -78,7 +78,7 @@ def test_C3_documents_of_a_group_are_neighbours_in_the_reading_order(root: Path)
 
 
 def test_C4_epochs_have_other_packing_neighbours(root: Path):
-    pool = open_pool(root / "sorted", "s")
+    pool = open_spelt(root / "sorted", "s")
     rows = [entries(plan_block(pool, rule(8), place(epoch=e, units=512))) for e in range(3)]
     pairs = [{frozenset(p[0] for p in row) for row in epoch} for epoch in rows]
     assert max(len(pairs[0] & pairs[1]), len(pairs[1] & pairs[2])) < 10
@@ -89,7 +89,7 @@ def test_C4_epochs_have_other_packing_neighbours(root: Path):
 def test_invariant_3_4_a_block_serves_every_token_once_or_counts_it(
     root: Path, drawn: Rule, name: str, number: int
 ):
-    pool = open_pool(root / name, name)
+    pool = open_spelt(root / name, name)
     block = plan_block(pool, drawn, place(number))
     served = fresh_tokens(entries(block))
     total = sum(LENGTHS[d] for d in block.documents.tolist())
@@ -107,7 +107,7 @@ def test_invariant_3_4_a_block_serves_every_token_once_or_counts_it(
 def test_invariant_3_over_any_number_of_cuts_every_token_is_fresh_once(
     root: Path, changing: list[Rule], data: st.DataObject
 ):
-    pool = open_pool(root / "grouped", "g")
+    pool = open_spelt(root / "grouped", "g")
     cuts: tuple[CutBlock, ...] = ()
     served: list[tuple[int, int]] = []
     dropped = 0
@@ -128,26 +128,26 @@ def test_invariant_3_over_any_number_of_cuts_every_token_is_fresh_once(
 
 
 def test_golden_block(root: Path):
-    block = plan_block(open_pool(root / "plain", "p"), rule(12, stride=9), place(units=6))
+    block = plan_block(open_spelt(root / "plain", "p"), rule(12, stride=9), place(units=6))
     assert block.documents.tolist() == GOLDEN_DOCUMENTS
     assert entries(block) == GOLDEN_ROWS
 
 
 def test_F5_a_pool_sorted_by_time_gives_no_burst(root: Path):
-    pool = open_pool(root / "sorted", "s")
+    pool = open_spelt(root / "sorted", "s")
     rows = entries(plan_block(pool, rule(4), place(units=512)))
     batches = [[row[0][0] // 100 for row in rows[i : i + 40]] for i in range(0, 400, 40)]
     assert all(len(set(batch)) == 4 and max(map(batch.count, range(4))) < 24 for batch in batches)
 
 
 def test_invariant_7_equal_pools_of_other_names_have_other_orders(root: Path):
-    orders = [block_documents(open_pool(root / "sorted", n), place(units=512)).tolist() for n in "ab"]
+    orders = [block_documents(open_spelt(root / "sorted", n), place(units=512)).tolist() for n in "ab"]
     assert orders[0] != orders[1]
     assert sorted(orders[0]) == sorted(orders[1])
 
 
 def test_S02_every_epoch_is_another_permutation(root: Path):
-    pool = open_pool(root / "plain", "p")
+    pool = open_spelt(root / "plain", "p")
     orders = [block_documents(pool, place(epoch=e, units=64)).tolist() for e in range(3)]
     assert all(sorted(order) == list(range(12)) for order in orders)
     assert len(set(map(tuple, orders))) == 3

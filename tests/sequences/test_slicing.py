@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,66 +11,85 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.config import Rule
-from recipe.sequences.slicing import ALONE, REASONS, Documents, count_pieces, slice_documents, slice_runs
-from tests.sequences.build import cutting, dropped, marked, measured, rule, rules, spans, texts
+from recipe.sequences.slicing import ALONE, REASONS, Documents, Pieces, count_pieces, heads_of, slice_runs
+from tests.sequences.build import (
+    OFFSETS,
+    choices,
+    cut,
+    cutting,
+    dropped,
+    marked,
+    measured,
+    reading,
+    rule,
+    rules,
+    spans,
+    texts,
+)
 from tests.sequences.reference import Doc, Opened, slice_document
 
 
-@settings(max_examples=120)
-@given(texts(), rules())
-def test_pieces_are_those_of_the_rules_in_words(docs: list[Doc], drawn: Rule):
-    pieces, lost = slice_documents(measured(docs), cutting(drawn))
+def columns(pieces: Pieces) -> list[tuple[int, int, int, int]]:
+    """(document, start, stop, fresh) of every piece."""
+    return list(zip(*(column.tolist() for column in pieces[:4]), strict=True))
+
+
+@settings(max_examples=300)
+@given(texts(), rules(), st.sampled_from(["int64", "uint16"]))
+def test_pieces_are_those_of_the_rules_in_words(docs: list[Doc], drawn: Rule, kind: str):
+    sliced = cut(docs, drawn, kind)
     out, right = Opened([]), []
     for number, doc in enumerate(docs):
-        for p in slice_document(number, doc, drawn, out):
-            right.append((number, p.start, p.stop, p.fresh, p.bos, p.eos, p.alone))
-    columns = (pieces.document, pieces.start, pieces.stop, pieces.fresh)
-    got = list(zip(*(column.tolist() for column in columns), strict=True))
-    flags = [(*marked(flag), bool(flag & ALONE)) for flag in pieces.flags.tolist()]
-    assert [(*g, *f) for g, f in zip(got, flags, strict=True)] == right
-    assert dict(zip(REASONS, lost.tolist(), strict=True)) == {
-        reason: out.dropped.get(reason, 0) for reason in REASONS
-    }
+        right += slice_document(number, doc, drawn, out, None, choices(docs, drawn))
+    flags = [(*marked(flag), bool(flag & ALONE)) for flag in sliced.pieces.flags.tolist()]
+    assert columns(sliced.pieces) == [(p.document, p.start, p.stop, p.fresh) for p in right]
+    assert flags == [(p.bos, p.eos, p.alone) for p in right]
+    assert {r: n for r, n in zip(REASONS, sliced.dropped.tolist(), strict=True) if n} == out.dropped
+    assert sliced.aligned.tolist() == out.aligned
 
 
-@settings(max_examples=70)
+@settings(max_examples=150)
 @given(texts(), rules())
 def test_A10_fresh_spans_joined_are_the_document_less_what_was_dropped(docs: list[Doc], drawn: Rule):
-    pieces, lost = slice_documents(measured(docs), cutting(drawn))
+    pieces, lost, _ = cut(docs, drawn)
     for number, doc in enumerate(docs):
         mine = np.flatnonzero(pieces.document == number)
         served = [j for i in mine for j in range(pieces.fresh[i], pieces.stop[i])]
-        assert served == list(range(len(served)))
+        assert served == sorted(set(served))
+        if drawn.density is None:
+            assert served == list(range(len(served)))
         if not any(lost):
             assert len(served) == len(doc.tokens)
     fresh = int((pieces.stop - pieces.fresh).sum())
     assert fresh + sum(lost.tolist()) == sum(len(doc.tokens) for doc in docs)
 
 
-@settings(max_examples=70)
+@settings(max_examples=200)
 @given(st.integers(0, 400), rules(), st.booleans())
 def test_A11_the_number_of_pieces_follows_without_iterating(n: int, drawn: Rule, bos: bool):
-    documents = Documents(np.array([n]), np.array([bos]), np.array([False]))
-    pieces, _ = slice_documents(documents, cutting(drawn))
-    assert count_pieces(n, cutting(drawn), bos=bos) == len(pieces.start)
+    drawn = replace(drawn, align="none", density=None)
+    docs = [Doc(list(range(n)), 2 if bos else None)]
+    head = int(heads_of(measured(docs), np.zeros(1, np.int64), cutting(drawn), OFFSETS)[0])
+    head = head if drawn.random_offset else 0
+    assert count_pieces(n, cutting(drawn), bos=bos, head=head) == len(cut(docs, drawn).pieces.start)
 
 
-@settings(max_examples=70)
+@settings(max_examples=150)
 @given(texts(), rules(), st.data())
 def test_runs_left_over_are_cut_by_the_new_rule_and_their_ends_are_kept(
     docs: list[Doc], drawn: Rule, data: st.DataObject
 ):
-    runs, right = [], []
+    runs, right, out = [], [], Opened([])
     for number, doc in enumerate(docs):
         if doc.tokens:
             a = data.draw(st.integers(0, len(doc.tokens) - 1))
             runs.append((number, a, data.draw(st.integers(a + 1, len(doc.tokens)))))
-            right += slice_document(number, doc, drawn, Opened([]), runs[-1][1:])
-    pieces = slice_runs(measured(docs), np.array(runs, np.int64).reshape(-1, 3), cutting(drawn))
-    columns = (pieces.document, pieces.start, pieces.stop, pieces.fresh)
-    got = zip(*(column.tolist() for column in columns), strict=True)
-    assert list(got) == [(p.document, p.start, p.stop, p.fresh) for p in right]
+            right += slice_document(number, doc, drawn, out, runs[-1][1:], choices(docs, drawn))
+    given = np.array(runs, np.int64).reshape(-1, 3)
+    pieces, lost, aligned = slice_runs(measured(docs), given, cutting(drawn), reading(docs, drawn))
+    assert columns(pieces) == [(p.document, p.start, p.stop, p.fresh) for p in right]
     assert int((pieces.stop - pieces.fresh).sum()) == sum(b - a for _, a, b in runs)
+    assert (sum(lost), aligned.tolist()) == (0, out.aligned)
 
 
 def test_A1_three_windows_over_2048():
@@ -116,7 +136,11 @@ def test_W01_stride_equal_to_the_window_leaves_no_gap():
 def test_W04_every_piece_under_drop_is_a_whole_window_and_the_rest_is_counted():
     assert [spans(n, rule(4, tail="drop")) for n in (7, 3)] == [[(0, 4, 0)], []]
     assert [len(spans(n, rule(4, tail="drop"))) for n in (10, 7, 9)] == [2, 1, 2]
-    assert [dropped(n, rule(4, tail="drop")) for n in (10, 7, 3)] == [[2, 0, 0, 0], [3, 0, 0, 0], [0, 3, 0, 0]]
+    assert [dropped(n, rule(4, tail="drop")) for n in (10, 7, 3)] == [
+        [2, 0, 0, 0],
+        [3, 0, 0, 0],
+        [0, 3, 0, 0],
+    ]
 
 
 @pytest.mark.parametrize(("n", "windows"), [(0, 0), (99, 0), (100, 1), (101, 1)])
@@ -139,7 +163,7 @@ def test_N05_windows_beyond_31_bits_are_counted_at_once():
         Documents(np.array([3_000_000_000]), np.zeros(1, bool), np.zeros(1, bool)),
         np.array([[0, 2_999_998_000, 3_000_000_000]]),
         by_drop,
-    )
+    ).pieces
     assert last.start.tolist() == [2_999_998_000, 2_999_999_000]
 
 

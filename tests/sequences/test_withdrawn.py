@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.config import Rule
-from recipe.pools import open_pool
 from recipe.sequences.blocks import Block, BlockPlace, CutBlock, holds_withdrawn, plan_block
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 from tests.mixing.build import write
 from tests.sequences.build import rule, rules
+from tests.sequences.edges import open_spelt
 
 LENGTHS = [5, 0, 17, 3, 9, 30, 1, 1, 12, 8, 4, 25]
 AT = BlockPlace(1, 0, 0, 6)
@@ -48,7 +48,7 @@ def shows(block: Block) -> set[int]:
 
 
 def test_a_withdrawn_document_leaves_its_place_in_the_order_empty(root: Path):
-    pool = open_pool(root / "plain", "p")
+    pool = open_spelt(root / "plain", "p")
     whole = plan_block(pool, rule(40, method="none"), AT)
     assert whole.documents.tolist() == [2, 10, 8, 1, 4, 6]
     block = plan_block(pool, rule(40, method="none"), AT, (), (gone(10, 1), 1))
@@ -60,7 +60,7 @@ def test_a_withdrawn_document_leaves_its_place_in_the_order_empty(root: Path):
 
 def test_every_token_of_a_withdrawn_document_is_withdrawn_and_nothing_else(root: Path):
     """Also those that the tail, or a limit of the length, would have left out."""
-    pool = open_pool(root / "plain", "p")
+    pool = open_spelt(root / "plain", "p")
     for how in ({"tail": "drop"}, {"oversize": "drop"}, {"oversize": "truncate"}):
         drawn = rule(4, method="none", **how)
         left = plan_block(pool, drawn, AT).dropped
@@ -71,7 +71,7 @@ def test_every_token_of_a_withdrawn_document_is_withdrawn_and_nothing_else(root:
 
 
 def test_a_block_does_not_know_of_later_withdrawals(root: Path):
-    pool = open_pool(root / "plain", "p")
+    pool = open_spelt(root / "plain", "p")
     before = plan_block(pool, rule(8), AT)
     for documents, number in ((gone(2, number=3), 2), (gone(5, 11), 1), (NOTHING, 9)):
         block = plan_block(pool, rule(8), AT, (), (documents, number))
@@ -80,7 +80,7 @@ def test_a_block_does_not_know_of_later_withdrawals(root: Path):
 
 
 def test_a_cut_drops_what_was_still_to_come_of_a_withdrawn_document(root: Path):
-    pool = open_pool(root / "plain", "p")
+    pool = open_spelt(root / "plain", "p")
     before = plan_block(pool, rule(4), AT)
     for served in range(before.num_sequences + 1):
         to_come = [token for token in fresh(before, served) if token[0] == 2]
@@ -91,7 +91,7 @@ def test_a_cut_drops_what_was_still_to_come_of_a_withdrawn_document(root: Path):
 
 
 def test_a_label_across_documents_is_not_read_from_a_withdrawn_one(root: Path):
-    pool = open_pool(root / "grouped", "g")
+    pool = open_spelt(root / "grouped", "g")
     joined = rule(3, method="concat", cross_labels=True)
     block = plan_block(pool, joined, BlockPlace(1, 0, 0, 64))
     ahead = [
@@ -111,7 +111,7 @@ def test_invariant_3_over_cuts_ranges_and_withdrawals_every_token_is_fresh_once_
     root: Path, changing: list[Rule], data: st.DataObject
 ):
     """What a cut leaves is split in two ranges; each goes on by itself."""
-    pool = open_pool(root / data.draw(st.sampled_from(["plain", "grouped"])), "g")
+    pool = open_spelt(root / data.draw(st.sampled_from(["plain", "grouped"])), "g")
     draws = data.draw(
         st.lists(st.tuples(st.integers(0, 11), st.integers(1, 4)), max_size=6, unique_by=lambda d: d[0])
     )

@@ -1,0 +1,69 @@
+"""What alignment has to know of a recipe's pools: what their tokens spell, and whether they have sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
+
+from recipe.config import Recipe
+from recipe.config.share_checks import takes_part
+from recipe.errors import Problem, RecipeError
+from recipe.pools import Pool
+from recipe.sequences.boundaries import Edges, edge_table
+from recipe.sequences.near_cuts import edges_of
+from recipe.text.tokenizers import load_tokenizer
+from recipe.text.vocabulary import token_bytes
+
+
+def give_edges(recipe: Recipe, pool: Pool) -> None:
+    """Let a pool say where its texts may be cut; its tokenizer is loaded when it is asked."""
+    declared = recipe.tokenizer
+    pool.edges = partial(text_edges, None if declared is None else declared.builtin or declared.path, pool)
+
+
+def text_edges(spec: str | None, pool: Pool) -> Edges:
+    """The table of a pool's tokenizer.
+
+    Args:
+        spec: the recipe's tokenizer; None: the one that needs no files, if it made the pool.
+        pool: whose tokens.
+
+    Raises:
+        RecipeError: there is no tokenizer, or it is not the pool's.
+    """
+    made_by = pool.card.tokenizer
+    edges, fingerprint = _table(spec or "bytes", None if spec in (None, "bytes") else pool.eos)
+    if fingerprint == made_by or (spec is not None and made_by is None):
+        return edges
+    raise RecipeError.single(
+        f"pool {pool.name}",
+        "tokenizer",
+        given="nothing" if spec is None else f"{spec}: tokenizer {fingerprint}",
+        expected=f"{made_by or 'the one, which it does not say,'} that made the pool: its cuts are aligned",
+        fix="write tokenizer: {path: FOLDER}, or leave out align",
+    )
+
+
+@cache
+def _table(spec: str, eos: int | None) -> tuple[Edges, str]:
+    tokenizer = load_tokenizer(spec if spec == "bytes" else Path(spec).expanduser(), eos=eos)
+    return edge_table(token_bytes(tokenizer)), tokenizer.fingerprint()
+
+
+def slicing_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> Iterator[Problem]:
+    """Pools whose cuts cannot be aligned as the recipe wants, or that have no ids for marks round windows."""
+    for name, pool in pools.items():
+        drawn = [stage for stage in recipe.stages.values() if takes_part(stage, name, recipe.groups)]
+        rules = [recipe.rule(stage.name, name) for stage in drawn]
+        for rule in {rule.align: rule for rule in rules if rule.align != "none"}.values():
+            give_edges(recipe, pool)
+            try:
+                edges_of(pool, rule)
+            except RecipeError as error:
+                yield from error.problems
+        lacking = [mark for mark, id in (("bos", pool.bos), ("eos", pool.eos)) if id is None]
+        if lacking and any(rule.specials == "window" for rule in rules):
+            fix = "prepare the pool with both marks, or use specials: document"
+            expected = "ids of BOS and EOS: they stand round every window (specials: window)"
+            yield Problem(f"pools.{name}", f"no {' and no '.join(lacking)}", expected, fix)
