@@ -65,7 +65,7 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metadata-only",
         action="store_true",
-        help="open no token file: pools may be metadata alone (card.json, offsets.npy, units.npy)",
+        help="open no token file: pools may be metadata alone (card.json, offsets.npy, units.npy …)",
     )
     parser.add_argument(
         "--served",

@@ -78,7 +78,7 @@ def open_metadata(path: Path | str, name: str, *, eos: int | None = None, bos: i
     if not (place / CARD_NAME).is_file():
         raise RecipeError.single(
             f"pool {name}", str(place), given=f"no {CARD_NAME}" if place.is_dir() else "no such folder",
-            expected="the metadata of a pool: card.json, offsets.npy and, where it has groups, units.npy",
+            expected=f"the metadata of a pool: {CARD_NAME} and what it names of {', '.join(BOUNDARIES)}",
             fix="copy them (`recipe.pools.metadata.copy_metadata`); imported Megatron pairs have none",
         )  # fmt: skip
     card = read_card(place)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.maths.kernels import kernel
+from recipe.maths.kernels import inlined, kernel
 from recipe.sequences.characters import (
     ALONE,
     BLANK,
@@ -112,8 +112,9 @@ def last_edge(tokens: NDArray[Any], low: int, high: int, edges: Edges, place: in
     if found < low:
         found = -1
     if edges.kind != _SECTION:
+        kind, left = edges.kind, edges.left
         for cut in range(high, max(low, found + 1) - 1, -1):
-            if _is_permitted(tokens, cut, edges):
+            if _may_be(left, tokens[cut - 1], kind) and _is_permitted(tokens, cut, edges):
                 return cut
     return found
 
@@ -125,8 +126,9 @@ def first_edge(tokens: NDArray[Any], low: int, high: int, edges: Edges, place: i
     section = np.searchsorted(edges.sections, place + low, side="left")
     found = edges.sections[section] - place if section < len(edges.sections) else high + 1
     if edges.kind != _SECTION:
+        kind, left = edges.kind, edges.left
         for cut in range(low, min(high, found - 1) + 1):
-            if _is_permitted(tokens, cut, edges):
+            if _may_be(left, tokens[cut - 1], kind) and _is_permitted(tokens, cut, edges):
                 return cut
     return found if found <= high else -1
 
@@ -152,12 +154,21 @@ def _outsides(edges: Edges) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
     return left, right
 
 
+@inlined
+def _may_be(left: NDArray[np.uint16], token: Any, kind: int) -> bool:
+    """Whether some text may be cut behind a token: a glance that spares most places the look around them."""
+    unknown = len(left) - 1
+    number: Any = np.int64(token)
+    seen = int(left[number if 0 <= number < unknown else unknown])
+    if kind >= _LINES:
+        return (seen & AFTER_LINE) != 0
+    return kind < _SENTENCE or (seen & 0xFF) >= BLANK
+
+
 @kernel
 def _is_permitted(tokens: NDArray[Any], cut: int, edges: Edges) -> bool:
     """Whether the kind permits a cut; a section's start apart."""
     left = edges.left[id_at(tokens, cut - 1, edges)]
-    if edges.kind >= _LINES and not left & AFTER_LINE:
-        return False
     before = left & 0xFF
     after = edges.right[id_at(tokens, cut, edges)] if cut < len(tokens) else NOBODY
     if before == PART or after == PART:
@@ -174,7 +185,7 @@ def _is_permitted(tokens: NDArray[Any], cut: int, edges: Edges) -> bool:
     if edges.kind >= _LINES or _are_glued(before, after):
         return False
     if edges.kind == _SENTENCE:
-        return before >= BLANK and _ends_sentence(tokens, cut, after, edges)
+        return _ends_sentence(tokens, cut, after, edges)
     if edges.kind == _WORD and _is_of_word(before) and _is_of_word(after):
         return False
     return not _is_in_number(tokens, cut, (before, after), edges)
@@ -249,7 +260,7 @@ def _is_in_number(tokens: NDArray[Any], cut: int, around: tuple[int, int], edges
     return False
 
 
-@kernel
+@inlined
 def _are_glued(before: int, after: int) -> bool:
     """Whether two characters make one: marks, joined emoji, flags."""
     if after in (MARK, EXTEND, JOINER):
@@ -257,16 +268,16 @@ def _are_glued(before: int, after: int) -> bool:
     return after != NOBODY and (before == JOINER or (before == REGIONAL and after == REGIONAL))
 
 
-@kernel
+@inlined
 def _is_of_word(kind: int) -> bool:
     return kind in (LETTER, DIGIT, MARK)
 
 
-@kernel
+@inlined
 def _ends_line(kind: int) -> bool:
     return kind in (NEWLINE, RETURN, LINE)
 
 
-@kernel
+@inlined
 def _is_white(kind: int) -> bool:
     return kind == BLANK or _ends_line(kind)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.maths.kernels import kernel
+from recipe.maths.kernels import inlined, kernel
 from recipe.sequences.characters import PART
 
 ALIGN = ("none", "number", "word", "sentence", "line", "paragraph", "section")
@@ -46,7 +46,7 @@ class Edges(NamedTuple):
         return self._replace(kind=ALIGN.index(align), sections=given)
 
 
-@kernel
+@inlined
 def id_at(tokens: NDArray[Any], i: int, edges: Edges) -> int:
     """Token i, or the entry of ids that are outside the vocabulary."""
     token: Any = np.int64(tokens[i])
@@ -54,20 +54,20 @@ def id_at(tokens: NDArray[Any], i: int, edges: Edges) -> int:
     return token if 0 <= token < last else last
 
 
-@kernel
+@inlined
 def length_at(tokens: NDArray[Any], i: int, edges: Edges) -> Any:
     """Bytes of token i; at least 1."""
     token = id_at(tokens, i, edges)
     return edges.starts[token + 1] - edges.starts[token]
 
 
-@kernel
+@inlined
 def _byte(tokens: NDArray[Any], i: int, j: int, edges: Edges) -> Any:
     """Byte j of token i."""
     return np.int64(edges.data[edges.starts[id_at(tokens, i, edges)] + j])
 
 
-@kernel
+@inlined
 def _class_of(code: int, edges: Edges) -> Any:
     return np.int64(edges.classes[code])
 
@@ -145,7 +145,7 @@ def character_after(tokens: NDArray[Any], i: int, j: int, edges: Edges) -> tuple
     return (PART, first_i, first_j) if first_i >= 0 else (NOBODY, i, j)
 
 
-@kernel
+@inlined
 def _code(lead: int, rest: int, more: int) -> int:
     """The code point of a leading byte with the bits of ``more`` bytes behind it; -1: there is none."""
     if more == 0:

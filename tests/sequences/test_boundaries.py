@@ -17,7 +17,7 @@ from recipe.sequences.boundaries import ALIGN, Edges, edge_table, first_edge, la
 from recipe.text.tokenizers import load_tokenizer
 from recipe.text.vocabulary import token_bytes
 from tests.sequences.boundaries_reference import permitted_cuts
-from tests.text.small_tokenizers import DECODED_AS_WRITTEN, LINES
+from tests.text.small_tokenizers import DECODED_AS_WRITTEN, LINES, byte_level, composed, fallback
 
 TEXT_KINDS = ALIGN[1:-1]
 BYTES = edge_table(token_bytes(load_tokenizer("bytes")))
@@ -133,6 +133,26 @@ def test_B2_chapters_are_found_where_they_begin_in_the_pool():
     assert first_edge(np.empty(0, np.int32), 6501, 9499, edges, 100) == -1
 
 
+def test_B4_a_cut_moves_back_to_the_last_place_within_reach_or_there_is_none():
+    text = "One. Two three.\nFour\n\nFive, six seven eight"
+    tokens, end = of_bytes(text), len(text) - 2
+    reach = {"sentence": text.index("Five"), "line": text.index("Five"), "paragraph": text.index("Five")}
+    assert {kind: last_edge(tokens, 1, end, BYTES.of(kind), 0) for kind in reach} == reach
+    assert last_edge(tokens, end - 10, end, BYTES.of("line"), 0) == -1
+    assert last_edge(tokens, 1, 20, BYTES.of("line"), 0) == text.index("Four")
+    assert last_edge(tokens, 1, 20, BYTES.of("sentence"), 0) == text.index("Four")
+    assert last_edge(tokens, 1, 15, BYTES.of("sentence"), 0) == len("One. Two three.")
+    assert last_edge(tokens, 1, 20, BYTES.of("paragraph"), 0) == -1
+
+
+def test_B8_a_start_moves_forward_to_the_first_place_of_an_overlap():
+    text = "One. Two three.\nFour\n\nFive, six seven eight"
+    tokens = of_bytes(text)
+    assert first_edge(tokens, 1, 30, BYTES.of("line"), 0) == text.index("Four")
+    assert first_edge(tokens, 1, 30, BYTES.of("paragraph"), 0) == text.index("Five")
+    assert first_edge(tokens, 1, 14, BYTES.of("line"), 0) == -1
+
+
 def test_every_kind_may_cut_where_a_section_begins():
     tokens = of_bytes("12345 678")
     for kind in ALIGN[1:]:
@@ -170,6 +190,22 @@ def test_the_table_says_of_bytes_what_regular_expressions_say_of_the_text(text):
 @given(text=texts)
 def test_the_table_says_of_tokens_what_regular_expressions_say_of_the_text(make, text):
     check(text, *table(make))
+
+
+@pytest.mark.parametrize("make", [byte_level, composed, fallback], ids=lambda make: make.__name__)
+@settings(max_examples=100, deadline=None)
+@given(text=texts, kind=st.sampled_from(TEXT_KINDS))
+def test_B7_every_piece_decodes_and_together_they_are_the_text_as_the_tokenizer_has_it(make, text, kind):
+    tokenizer, _, edges = table(make)
+    tokens = tokenizer.encode_batch([text])[0]
+    places = sorted({0, *permitted(tokens, edges.of(kind)), len(tokens)})
+    spelt = [table(make)[1][number] for number in tokens.tolist()]
+    pieces = [b"".join(spelt[start:stop]).decode() for start, stop in pairwise(places)]
+    if make is fallback:  # it strips a space that it has put before the text
+        assert "".join(pieces).removeprefix(" ") == tokenizer.decode(tokens)
+    else:
+        assert [tokenizer.decode(tokens[start:stop]) for start, stop in pairwise(places)] == pieces
+        assert "".join(pieces) == tokenizer.normalise(text)
 
 
 @settings(max_examples=200, deadline=None)

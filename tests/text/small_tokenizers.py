@@ -51,6 +51,14 @@ def unbroken_bytes(folder: Path) -> JsonTokenizer:
     return saved(tokenizer, folder)
 
 
+def composed(folder: Path) -> JsonTokenizer:
+    """Byte-level BPE that composes characters first (NFC), as Qwen."""
+    made = byte_level(folder)
+    tokenizer = Tokenizer.from_file(str(made.path))
+    tokenizer.normalizer = normalizers.NFC()
+    return saved(tokenizer, folder)
+
+
 def fallback(folder: Path) -> JsonTokenizer:
     """BPE with ``▁`` for spaces and ``<0xE4>`` for what it has no token for, as Llama 2."""
     plain = [*dict.fromkeys("".join(LINES[:2]).replace(" ", "▁"))]
