@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,6 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from transformers import Trainer, TrainerCallback
 
 from recipe.errors import Problem, RecipeError
+from recipe.integrations.held_out import HeldOutRows
 from recipe.integrations.torch.losses import IGNORED, LOSS_WEIGHT
 from recipe.integrations.torch.masks import attention_bias, check_attention, varlen
 from recipe.integrations.torch.place import TrainerPlace
@@ -62,7 +64,8 @@ class StreamTrainer(Trainer):
         StreamTrainer(model=model, args=args, run=run).train()
 
     Its global step is the run's. Each of its checkpoints is put on record by the process of rank 0; resumed
-    from an older one, the run is opened there and the record says what was discarded.
+    from an older one, the run is opened there and the record says what was discarded. What it evaluates is
+    on record in a set of its own for every area: ``eval_dataset=held_out_rows(run, {"news": "pools/news"})``.
     """
 
     def __init__(self, *args: Any, run: Run, attention: Attention = "mask", **options: Any) -> None:
@@ -75,7 +78,8 @@ class StreamTrainer(Trainer):
             options: for ``Trainer``.
 
         Raises:
-            RecipeError: steps or batch sizes that are not the recipe's.
+            RecipeError: steps or batch sizes that are not the recipe's; a model that is split over processes;
+                tokens that are to be counted by the mask.
         """
         settings = options["args"] if "args" in options else args[1]
         _check(settings, run, run.step)
@@ -84,7 +88,11 @@ class StreamTrainer(Trainer):
         settings.ignore_data_skip = True
         settings.remove_unused_columns = False
         super().__init__(*args, train_dataset=_Nothing(), **options)
+        if problems := _split(self.accelerator):  # a model may say so, too
+            raise RecipeError(f"{run.path}: not the recipe's rows", problems)
         self.run, self._attention = run, attention
+        otherwise: Any = self.data_collator
+        self.data_collator: Any = _Collator(run.recipe.labels, attention, otherwise)
         self.loss_is_scaled_for_ga: bool | None = None
         self.add_callback(_Record(self))
 
@@ -97,6 +105,7 @@ class StreamTrainer(Trainer):
         averaged.
         """
         if LOSS_WEIGHT not in inputs:
+            self.loss_is_scaled_for_ga = getattr(type(self), "loss_is_scaled_for_ga", None)
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         inputs = dict(inputs)
         weights, whole = inputs.pop(LOSS_WEIGHT), inputs.pop("num_labels")
@@ -112,6 +121,16 @@ class StreamTrainer(Trainer):
         self.loss_is_scaled_for_ga = True
         return (loss, outputs) if return_outputs else loss
 
+    def evaluation_loop(self, dataloader: Any, *args: Any, **options: Any) -> Any:
+        """As the Trainer's, with the tokens and labels of a held-out pool: they are none of the run's."""
+        output = super().evaluation_loop(dataloader, *args, **options)
+        rows = dataloader.dataset
+        if isinstance(rows, HeldOutRows):
+            prefix = args[3] if len(args) > 3 else options.get("metric_key_prefix", "eval")
+            told = {f"{prefix}_tokens": rows.num_tokens, f"{prefix}_labels": rows.num_labels}
+            output.metrics.update(told)
+        return output
+
     def get_train_dataloader(self) -> DataLoader[Inputs]:
         """This rank's micro-batches, from the trainer's step on; not dealt out once more by others."""
         return _Loader(self)
@@ -126,6 +145,20 @@ class StreamTrainer(Trainer):
         self.run = _opened_at(self.run, self.state.global_step)
         _check(self.args, self.run, self.state.global_step)
         return self.run
+
+
+class _Collator:
+    """Rows of held-out pools as the model takes them; other examples as the Trainer lays them together."""
+
+    def __init__(self, labels: str, attention: Attention, otherwise: Any) -> None:
+        self._how, self._otherwise = (labels, attention), otherwise
+
+    def __call__(self, examples: list[Any]) -> Any:
+        if not isinstance(examples[0], Mapping) or "segment_ids" not in examples[0]:
+            return self._otherwise(examples)
+        batch = {name: torch.stack([each[name] for each in examples]) for name in examples[0]}
+        labels, attention = self._how
+        return model_inputs(batch, labels=labels, attention=attention)
 
 
 class _Loader(DataLoader[Inputs]):
@@ -195,25 +228,41 @@ class _Record(TrainerCallback):
         """Rank 0 says where the weights of so many steps are, and what was measured."""
         if state.is_world_process_zero:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            self._trainer.run.checkpoint(state.global_step, str(folder), metrics=_metrics(state))
+            self._trainer.run.checkpoint(state.global_step, str(folder), metrics=self._metrics(state))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """The end is on record also where nothing was saved there."""
         run = self._trainer.run
         if state.is_world_process_zero and run.step < state.global_step:
-            run.checkpoint(state.global_step, metrics=_metrics(state))
+            run.checkpoint(state.global_step, metrics=self._metrics(state))
 
-
-def _metrics(state: Any) -> dict[str, dict[str, float]]:
-    """Numbers of the Trainer's log since its last step."""
-    here = [line for line in state.log_history if line.get("step") == state.global_step]
-    names = {name: value for line in here for name, value in line.items() if isinstance(value, float)}
-    return {"trainer": names} if names else {}
+    def _metrics(self, state: Any) -> dict[str, dict[str, float]]:
+        """Numbers of the Trainer's log since its last step; evaluations in a set of their area."""
+        here = [line for line in state.log_history if line.get("step") == state.global_step]
+        named = self._trainer.eval_dataset
+        areas = {f"eval_{area}_": area for area in named} if isinstance(named, dict) else {}
+        prefixes, found = areas | {"eval_": "eval"}, dict[str, dict[str, float]]()
+        for name, value in (item for line in here for item in line.items()):
+            prefix = next((each for each in prefixes if name.startswith(each)), "")
+            if isinstance(value, float) or (prefix and isinstance(value, int)):
+                found.setdefault(prefixes.get(prefix, "trainer"), {})[name.removeprefix(prefix)] = value
+        return found
 
 
 def _opened_at(run: Run, step: int) -> Run:
     """The run where the weights are: a record that is ahead of them is opened at their step."""
     return open_run(run.path, state=run.state(step)) if step < run.step else run
+
+
+def _split(settings: Any) -> list[Problem]:
+    """A model that is split over processes: each of them would be given rows of its own."""
+    sizes = getattr(settings, "parallelism_config", None)
+    split = {name: getattr(sizes, name, 1) for name in ("tp_size", "cp_size", "sp_size")}
+    if prod(split.values()) == 1:
+        return []
+    given = ", ".join(f"{name} {size}" for name, size in split.items() if size > 1)
+    fix = "train in data parallel (DDP, FSDP), or with StreamDataset(**ranks_from(mesh)._asdict())"
+    return [Problem("parallelism_config", given, "a model that is whole in a process", fix)]
 
 
 def _check(settings: Any, run: Run, step: int) -> None:
@@ -222,10 +271,14 @@ def _check(settings: Any, run: Run, step: int) -> None:
     Raises:
         RecipeError: all of them.
     """
-    problems = []
+    problems = _split(settings)
     if settings.max_steps > 0 and settings.max_steps != run.num_steps:
         fix = "leave it out: the run has its own steps"
         problems.append(Problem("max_steps", settings.max_steps, f"{run.num_steps}, the run's", fix))
+    if settings.include_num_input_tokens_seen == "non_padding":
+        fix = "take all, which are positions: tokens by kind are on the run's record (recipe status)"
+        where = "include_num_input_tokens_seen"
+        problems.append(Problem(where, "non_padding", "all or no: attention's mask counts no tokens", fix))
     each = settings.per_device_train_batch_size * settings.world_size
     given = f"{each} over all ranks x {settings.gradient_accumulation_steps}"
     for batch in sorted({s.batch for s in run.stream().curriculum.stretches if s.stop_step > step}):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate.parallelism_config import ParallelismConfig
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
@@ -21,6 +22,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 import recipe
 from recipe.errors import RecipeError
+from recipe.integrations.held_out import held_out_rows
 from recipe.integrations.hf import StreamTrainer, model_inputs
 from recipe.integrations.torch import StreamDataset
 from tests.integrations.child import in_a_child
@@ -178,11 +180,32 @@ def test_shifted_labels_are_not_shifted_once_more(state):
         ({"gradient_accumulation_steps": 1}, "gradient_accumulation_steps=2"),
         ({"per_device_train_batch_size": 3}, "sizes whose product it is"),
         ({"max_steps": 23}, "24, the run's"),
+        ({"parallelism_config": ParallelismConfig(tp_size=2)}, "tp_size 2"),
+        ({"include_num_input_tokens_seen": "non_padding"}, "all or no"),
     ],
 )
 def test_settings_that_are_not_the_recipes_are_refused_before_training(path, tmp_path, changes, told):
     with recipe.open_run(path) as run, pytest.raises(RecipeError, match=told):
         StreamTrainer(model=model(), args=arguments(tmp_path / "out", **changes), run=run)
+
+
+@pytest.mark.parametrize("attention", ["mask", "none"])
+def test_held_out_rows_are_measured_as_the_model_is_trained(path, tmp_path, attention):
+    """In batches of any size: the loss is the model's own over all labels where one batch holds them all."""
+    recipe.write_pool(tmp_path / "held", [range(k, 40 + k) for k in range(6)], vocab_size=100, eos=99)
+    with recipe.open_run(path) as run:
+        rows = held_out_rows(run, {"news": tmp_path / "held"})["news"]
+        args = arguments(tmp_path / "out", per_device_eval_batch_size=len(rows))
+        trainer = StreamTrainer(model=model(), args=args, run=run, attention=attention)
+        told = trainer.evaluate(rows)
+        batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+        loss = model().eval()(**model_inputs(batch, labels="shifted", attention=attention)).loss
+        assert told["eval_loss"] == pytest.approx(float(loss.detach()), rel=1e-5)
+        assert (told["eval_tokens"], told["eval_labels"]) == (6 * 41, 6 * 40)
+        own = [{"input_ids": torch.arange(8), "labels": torch.arange(8)}] * 3
+        assert "eval_tokens" not in trainer.evaluate(own), "other data sets are the Trainer's own"
+        with pytest.raises(RecipeError, match=r"held_out\.news"):
+            held_out_rows(run, {"news": tmp_path / "pools/a"})
 
 
 def test_a_misspelt_attention_is_refused(path, tmp_path, state):
