@@ -17,6 +17,7 @@ from recipe.audit.segments import Segment, Stop
 from recipe.audit.state import Malformed, State, sequence, whole
 from recipe.audit.terms import Terms
 from recipe.audit.withdrawals import TakenDown
+from recipe.config import Recipe
 from recipe.config.model import PoolConfig
 
 COMMON = ("format", "row", "time", "previous", "hash")
@@ -95,8 +96,13 @@ class Following:
     @property
     def declared(self) -> dict[str, PoolConfig]:
         """All pools that a recipe on record has: those in force, and those of rows that were discarded."""
+        return {name: pool for recipe in self.recipes for name, pool in recipe.pools.items()}
+
+    @property
+    def recipes(self) -> list[Recipe]:
+        """Every recipe that a row was served under, and the one in force."""
         intents = [*(segment.terms.intent for segment in self.segments), self.intent]
-        return {name: pool for intent in intents for name, pool in intent.recipe.pools.items()}
+        return list({id(intent.recipe): intent.recipe for intent in intents}.values())
 
     def held(self, name: str) -> Plain:
         """What the record says of a pool: in force, or else when it was last."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.audit.account import Plain
+from recipe.audit.aligning import lacks_edges
 from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.record import read_sealed
@@ -52,11 +53,22 @@ def find_pools(
         if isinstance(pool, str):
             covered[name] = pool
         elif pool.fingerprint == course.held(name).get("fingerprint"):
-            pools[name] = pool
+            lacking = lacks_edges(pool, course.recipes) if not metadata_only else _reads_text(name, course)
+            if lacking is None:
+                pools[name] = pool
+            else:
+                covered[name] = f"its cuts are aligned, nothing recomputed: {lacking}"
+                pool.close()
         else:
             covered[name] = "another pool than the run's, nothing compared"
             pool.close()
     return Found(pools, tuple(findings), covered)
+
+
+def _reads_text(name: str, course: Course) -> str | None:
+    """What metadata do not tell of a pool whose cuts are aligned."""
+    rules = [r.rule(stage, name) for r in course.recipes if name in r.pools for stage in r.stages]
+    return "tokens are not looked at (metadata only)" if any(rule.align != "none" for rule in rules) else None
 
 
 def _opened(

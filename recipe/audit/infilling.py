@@ -76,7 +76,8 @@ def values(
     order = ([(-1, bos)] if bos is not None else []) + order
     if eos is not None and eos_has_place:
         order.append((-1, eos))
-    told = [IGNORED if place == start > 0 else token for place, token in order]
+    ahead = rule.specials == "document"  # the piece before reads its last label ahead
+    told = [IGNORED if ahead and place == start > 0 else token for place, token in order]
     ids = [token for _, token in order]
     if rule.labels == "inputs":
         labels = [IGNORED, *told[1:]]

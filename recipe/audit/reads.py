@@ -229,4 +229,4 @@ def drops(rule: Rule) -> bool:
     """Whether a rule may leave out tokens of a document."""
     if rule.method == "concat":
         return rule.tail != "keep"
-    return rule.tail in ("drop", "backfill") or rule.oversize != "split"
+    return rule.tail in ("drop", "backfill") or rule.oversize != "split" or rule.density is not None

@@ -97,7 +97,7 @@ def row_faults(row: Row, rule: Rule, texts: Mapping[int | str, Text]) -> list[Fi
     """
     parts, fault = (
         _parts(row, texts)
-        if rule.document_multiple == 1 and rule.fim is None
+        if rule.document_multiple == 1 and rule.fim is None and rule.specials == "document"
         else _padded_parts(row, rule, texts)
     )
     if fault is not None:
@@ -165,20 +165,20 @@ def _padded_parts(
     row: Row, rule: Rule, texts: Mapping[int | str, Text]
 ) -> tuple[list[_Part], Finding | None]:
     """The segments of a row whose pieces each begin at a multiple of positions, padded behind their end, and
-    of one whose pieces may be filled in the middle.
+    of one whose pieces may be filled in the middle, or each have marks.
 
     Such a row has no mark alone: every segment is a piece with its own marks.
     """
     parts: list[_Part] = []
-    multiple, begin = rule.document_multiple, 0
+    multiple, begin, wrapped = rule.document_multiple, 0, rule.specials == "window"
     for piece in row.pieces:
         text = texts[piece.document]
-        bos = piece.fresh == 0 and text.bos is not None
+        bos = wrapped or (piece.fresh == 0 and text.bos is not None)
         if piece.column != begin + bos:
             return parts, _no_marks(row, piece.column, piece.column - begin)
         end = piece.column + piece.stop - piece.start
         ends = piece.stop == text.num_tokens and text.eos is not None
-        eos = ends and end - begin < rule.context - (EXTRA if rule.fim is not None else 0)
+        eos = wrapped or (ends and end - begin < rule.context - (EXTRA if rule.fim is not None else 0))
         cuts = None
         if rule.fim is not None and row.draw_key is not None:
             cuts = cuts_of(rule, row.draw_key, int(piece.document), piece[1:4])
@@ -234,9 +234,11 @@ def _piece_values(part: _Part, rule: Rule, text: Text) -> tuple[NDArray[np.int64
     piece = part.piece
     assert piece is not None
     if part.cuts is not None:
-        at_end = text.eos if piece.stop == text.num_tokens else None
+        at_end = text.eos if piece.stop == text.num_tokens or rule.specials == "window" else None
         around = (text.bos if part.bos else None, at_end, part.eos)
         return values(rule, text.tokens, (piece.start, piece.stop), part.cuts, around)
+    if rule.specials == "window":
+        return _wrapped_values(piece, rule, text)
     body = np.asarray(text.tokens[piece.start : piece.stop], dtype=np.int64)
     index = np.arange(piece.start, piece.stop)
     labelled = index >= (piece.start if rule.overlap_labels else piece.fresh)
@@ -263,6 +265,17 @@ def _piece_values(part: _Part, rule: Rule, text: Text) -> tuple[NDArray[np.int64
     return ids.astype(np.int64), np.concatenate([said[0], labels, said[1]]).astype(np.int64)
 
 
+def _wrapped_values(piece: Piece, rule: Rule, text: Text) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ids and labels of a window with marks round it: every fresh token and EOS are predicted."""
+    assert text.bos is not None
+    assert text.eos is not None
+    ids = [text.bos, *(int(token) for token in text.tokens[piece.start : piece.stop]), text.eos]
+    first = piece.start if rule.overlap_labels else piece.fresh
+    own = [IGNORED] * (1 + first - piece.start) + ids[1 + first - piece.start :]
+    labels = own if rule.labels == "inputs" else [*own[1:], IGNORED]
+    return np.array(ids, np.int64), np.array(labels, np.int64)
+
+
 def _cross(
     parts: Sequence[_Part],
     rule: Rule,
@@ -273,7 +286,8 @@ def _cross(
     """Labels across documents: the last position of one predicts the first id of the next in its row."""
     for number, part in enumerate(parts):
         piece = part.piece
-        ended = part.eos or (piece is not None and piece.stop == texts[piece.document].num_tokens)
+        at_end = piece is not None and piece.stop == texts[piece.document].num_tokens
+        ended = at_end or (part.eos and rule.specials == "document")
         if not ended or (part.eos is False and piece is not None and texts[piece.document].eos is not None):
             continue
         after = parts[number + 1] if number + 1 < len(parts) else None

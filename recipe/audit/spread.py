@@ -21,7 +21,7 @@ from recipe.config import Rule
 from recipe.pools import Pool
 from recipe.sequences.blocks import measure, plan_block
 from recipe.sequences.reading_order import block_documents
-from recipe.sequences.slicing import AHEAD, Documents, cutting_of, slice_documents
+from recipe.sequences.slicing import AHEAD, cutting_of, slice_documents
 
 MOST_DOCUMENTS = 1 << 26
 """Pools of more documents are counted only where their readings can be told from the cursor alone."""
@@ -146,8 +146,8 @@ def _whole(pool: Pool, read: Read, counted: Counted) -> Iterator[Part]:
     """Count the blocks that were read whole; what documents gave in part is handed on."""
     rule = read.book.rules[read.stage]
     for blocks in whole_blocks(read):
-        if rule.method == "concat" and drops(rule):
-            yield from _joined(pool, read, blocks)
+        if drops(rule) and not _keeps_beginnings(rule):
+            yield from _planned(pool, read, blocks)
             continue
         for documents in _documents(read, blocks):
             kept = _kept(read, rule, documents)
@@ -179,14 +179,20 @@ def _kept(read: Read, rule: Rule, documents: NDArray[np.int64]) -> NDArray[np.in
         tokens = np.where(known.of(documents) > 0, 0, tokens)
     if not drops(rule):
         return tokens
-    pieces = slice_documents(Documents(tokens, measured.bos, measured.eos), cutting_of(rule)).pieces
+    pieces = slice_documents(measured._replace(tokens=tokens), cutting_of(rule)).pieces
     kept = np.zeros(len(tokens), np.int64)
     kept[pieces.document] = pieces.stop  # in rising order: the last piece of a document counts
     return kept
 
 
-def _joined(pool: Pool, read: Read, blocks: Blocks) -> Iterator[Part]:
-    """Blocks whose documents are joined and whose ends are dropped: what each gave, epoch by epoch."""
+def _keeps_beginnings(rule: Rule) -> bool:
+    """Whether lengths alone tell what a rule leaves out of a document: its end, in every epoch the same."""
+    is_fixed = not rule.random_offset and rule.align == "none"
+    return rule.method != "concat" and rule.density is None and is_fixed
+
+
+def _planned(pool: Pool, read: Read, blocks: Blocks) -> Iterator[Part]:
+    """Blocks of which hashes, texts or neighbours decide what is dropped: what each gave, epoch by epoch."""
     book, rule = read.book, read.book.rules[read.stage]
     for epoch in range(blocks.epoch, blocks.epoch + blocks.times):
         for block in range(blocks.first, blocks.stop):

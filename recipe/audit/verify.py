@@ -135,10 +135,16 @@ class Readings:
         found = []
         for (pool, epoch, document), held in self._held.items():
             rules = [rule for _, rule in held.values()]
-            if not any(rule.labels != "shifted" or rule.overlap_labels or rule.fim for rule in rules):
+            if all(map(_has_plain_labels, rules)):
                 pieces = [piece for piece, _ in held.values()]
                 found += label_faults(_name(pool, epoch, document), pieces, self._texts[pool, document])
         return found
+
+
+def _has_plain_labels(rule: Rule) -> bool:
+    """Whether the one-label-once law of whole documents holds."""
+    breaks = rule.labels != "shifted" or rule.overlap_labels or rule.fim or rule.specials == "window"
+    return not breaks
 
 
 def check_seams(readings: Readings) -> list[Check]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import recipe
+from recipe.audit.aligning import lacks_edges
 from recipe.audit.ancestry import with_parents
 from recipe.audit.chain import read_text
 from recipe.audit.course import Course
@@ -53,6 +54,7 @@ def audited(path: Path) -> tuple[dict[str, Pool], dict[str, History]]:
     course.follow()
     assert not any(course.findings.values())
     pools = {n: open_pool(Path(course.holdings[n].get("path", path.parent / "pools" / n)), n) for n in NAMES}
+    assert not any([lacks_edges(pool, course.recipes) for pool in pools.values()])
     courses, whole = with_parents(path, course)
     return pools, histories(courses, pools, whole=whole)
 
@@ -136,12 +138,17 @@ def test_D05_what_was_read_is_counted_document_by_document(tmp_path, stop):
         {"packing": {"method": "concat"}},
         {"packing": {"method": "concat"}, "slicing": {"tail": "drop"}},
         {"packing": {"method": "none"}},
+        {"slicing": {"window": 12, "stride": 10, "tail": "drop", "offset": "random"}},
+        {"slicing": {"window": 10, "density": {"head": 0.5, "middle": 0.25}}},
+        {"slicing": {"window": 16, "stride": 12, "tail": "drop", "align": "word"}},
+        {"slicing": {"window": 16, "stride": {"head": 8}, "align": "line", "oversize": "truncate"}},
     ],
     ids=lambda rule: "-".join(str(v) for part in rule.values() for v in part.values()),
 )
 def test_tokens_that_a_rule_leaves_out_are_not_covered(tmp_path, rule):
     write(tmp_path)
-    path = begin(tmp_path, stages={"one": {**STAGE, "tokens": 7_000, "quotas": SHARES, **rule}})
+    stage = {**STAGE, "tokens": 7_000, "quotas": SHARES, **rule}
+    path = begin(tmp_path, stages={"one": stage}, tokenizer="bytes")
     to_the_end(path)
     agree(path)
 

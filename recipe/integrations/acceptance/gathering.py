@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -72,6 +72,9 @@ class Span:
         held = Row(f"step {step}, row {row}", planned.pool, arrays, planned.pieces, order_key)
         numbers = {int(piece.document) for piece in planned.pieces}
         texts: dict[int | str, Text] = {number: self.text(planned.pool, number) for number in numbers}
+        if rule.specials == "window":  # marks stand round every piece, whatever is stored
+            pool = self.course.pools[planned.pool]
+            texts = {number: replace(text, bos=pool.bos, eos=pool.eos) for number, text in texts.items()}
         return Seen(held, rule, texts)
 
 

@@ -1,0 +1,159 @@
+"""Runs under every option of slicing: audited, accepted, traced, resumed, amended, withdrawn from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recipe
+from recipe.audit import audit_run
+from recipe.config import recipe_from_plain
+from recipe.errors import RecipeError
+from recipe.integrations.acceptance import Sample, verify_run
+from recipe.run.run import Run
+from recipe.run.tracing.trace import trace_document
+from tests.audit.runs import plain_recipe
+
+TEXT = (Path(__file__).parent / "runs.py").read_text(encoding="utf-8")
+SLICINGS: dict[str, dict[str, Any]] = {
+    "aligned": {"align": "word", "stride": 48, "offset": "random"},
+    "regions": {"stride": {"head": 32}, "density": {"middle": 0.5}, "align": "line"},
+    "wrapped": {"specials": "window", "window": 60, "stride": 50, "align": "sentence", "align_within": 40},
+}
+
+
+def write(root: Path) -> None:
+    """Two pools of pieces of a program's text, one byte a token."""
+    chance = np.random.default_rng(4)
+    for name in ("web", "code"):
+        starts = chance.integers(0, len(TEXT) - 600, 150)
+        texts = [TEXT[start : start + size] for start in starts for size in [int(chance.integers(5, 500))]]
+        arrays = [np.frombuffer(text.encode(), np.uint8).astype(np.int64) for text in texts]
+        options: dict[str, Any] = {"vocab_size": 258, "eos": 256, "bos": 257, "part_tokens": 4_000}
+        recipe.write_pool(root / "pools" / name, arrays, **options)
+
+
+def start(root: Path, slicing: dict[str, Any], **top: Any) -> Run:
+    write(root)
+    stage = {"context": 64, "batch": {"sequences": 4}, "chunk": 2_000, "slicing": slicing}
+    stages = {
+        "short": {**stage, "tokens": 12_000, "quotas": {"web": "50%", "code": "50%"}},
+        "long": {**stage, "context": 80, "until": 20_000, "weights": {"web": 2, "code": 1}, "chunk": 2_500},
+    }
+    top = {"tokenizer": "bytes", **top}
+    plain = plain_recipe(root, stages, pools={"web": {}, "code": {}}, **top)
+    return recipe.start_run(recipe_from_plain(plain, source="test"), root / "run")
+
+
+def consume(run: Run, *steps: int) -> None:
+    for step in steps:
+        run.checkpoint(step)
+
+
+def whole_audit(path: Path) -> None:
+    report = audit_run(path, full=True)
+    assert report.ok, report.findings
+
+
+@pytest.mark.parametrize("kind", SLICINGS)
+@pytest.mark.parametrize("count", ["body", "labels"])
+def test_a_run_is_audited_and_accepted(tmp_path: Path, kind: str, count: str):
+    with start(tmp_path, SLICINGS[kind], count=count) as run:
+        consume(run, 20, 50, run.num_steps)
+    whole_audit(tmp_path / "run")
+    acceptance = verify_run(tmp_path / "run", sample=Sample(seed=1))
+    assert acceptance.ok, acceptance
+
+
+@pytest.mark.parametrize("kind", SLICINGS)
+def test_invariant_11_a_trace_finds_what_rows_hold(tmp_path: Path, kind: str):
+    with start(tmp_path, SLICINGS[kind]) as run:
+        consume(run, 30)
+        stream = run.stream()
+        held: dict[Any, set[tuple[int, ...]]] = {}
+        for step in range(30):
+            for row in range(4):
+                for p in stream.provenance(step, row):
+                    if p.pool == "code":
+                        held.setdefault(p.document, set()).add((step, row, p.column, p.start, p.stop))
+    for document in list(held)[:8]:
+        found = trace_document(tmp_path / "run", document, pool="code")
+        assert {(r.step, r.row, r.columns[0], r.start, r.stop) for r in found} == held[document]
+
+
+@pytest.mark.parametrize("kind", SLICINGS)
+def test_invariant_5_a_run_resumed_from_its_state_serves_the_same(tmp_path: Path, kind: str):
+    with start(tmp_path, SLICINGS[kind]) as run:
+        unbroken = [run.stream().batch(step)["labels"].copy() for step in range(60)]
+        state = run.state(33)
+    resumed = recipe.stream_from(state, pools_root=tmp_path)
+    assert all(np.array_equal(resumed.batch(s)["labels"], unbroken[s]) for s in range(33, 60))
+
+
+@pytest.mark.parametrize(
+    "change", ["align=paragraph", "offset=random", "density={head: 0.5}", "specials=window"]
+)
+def test_a_slicing_amended_for_the_next_stage_cuts_what_is_left_anew(tmp_path: Path, change: str):
+    with start(tmp_path, {"align": "word", "stride": 48, "window": 60}) as run:
+        consume(run, 20)
+        with pytest.raises(RecipeError, match="as so far"):
+            run.amend([f"stages.short.slicing.{change}"], reason="test")
+        run.amend([f"stages.long.slicing.{change}"], reason="test")
+        consume(run, 30, run.num_steps)
+    whole_audit(tmp_path / "run")
+
+
+def test_withdrawn_documents_are_gone_and_the_rest_is_recut(tmp_path: Path):
+    with start(tmp_path, SLICINGS["aligned"]) as run:
+        consume(run, 20)
+        ahead = [p for s in range(20, 24) for r in range(4) for p in run.stream().provenance(s, r)]
+    gone = next(p.document for p in ahead if p.pool == "code")
+    recipe.withdraw_run(tmp_path / "run", [gone], pool="code", ticket=recipe.Ticket(reason="asked for"))
+    with recipe.open_run(tmp_path / "run") as run:
+        consume(run, 60)
+    whole_audit(tmp_path / "run")
+
+
+def test_a_branch_goes_on_with_another_alignment(tmp_path: Path):
+    with start(tmp_path, SLICINGS["aligned"]) as run:
+        consume(run, 20)
+    wish = recipe.Wish(name="other", overrides=("stages.long.slicing.align=line",))
+    (made,) = recipe.branch_run(tmp_path / "run", wish)
+    with recipe.open_run(made) as run:
+        consume(run, run.num_steps)
+    whole_audit(made)
+
+
+def test_metadata_alone_do_not_recompute_aligned_cuts_and_say_so(tmp_path: Path):
+    with start(tmp_path, SLICINGS["aligned"]) as run:
+        consume(run, 20)
+    report = audit_run(tmp_path / "run", metadata_only=True)
+    assert "its cuts are aligned" in report.checked.pools["web"]
+
+
+@pytest.mark.parametrize(
+    ("slicing", "top", "message"),
+    [
+        ({"align": "word"}, {"tokenizer": None}, r"tokenizer"),
+        ({"align": "section"}, {}, r"sections"),
+        ({"align": "line"}, {"tokenizer": {"path": "nowhere"}}, r"nowhere"),
+    ],
+)
+def test_what_cannot_be_aligned_is_refused_before_the_first_step(
+    tmp_path: Path, slicing: Any, top: Any, message: str
+):
+    with pytest.raises(RecipeError, match=message):
+        start(tmp_path, slicing, **top)
+    assert not (tmp_path / "run").exists()
+
+
+def test_marks_round_windows_need_both_ids(tmp_path: Path):
+    recipe.write_pool(tmp_path / "pools" / "web", [np.arange(200)], vocab_size=258, eos=256)
+    stage = {"context": 64, "steps": 4, "batch": {"sequences": 2}, "quotas": {"web": "100%"}}
+    stages = {"one": {**stage, "slicing": {"specials": "window"}}}
+    made = recipe_from_plain(plain_recipe(tmp_path, stages, pools={"web": {}}), source="test")
+    with pytest.raises(RecipeError, match=r"no bos[\s\S]*ids of BOS and EOS"):
+        recipe.start_run(made, tmp_path / "run")
