@@ -143,7 +143,7 @@ VERBS: dict[str, Verb] = {
         "recipe.cli.export",
     ),
     "seal": Verb(
-        "print the head of a run's record in one line, to publish: what came before it is then provable",
+        "print the head of a run's record in one line, to publish: what came before is then provable",
         ("recipe seal runs/demo", "recipe seal runs/demo --json"),
         "recipe.cli.seal",
     ),
@@ -198,6 +198,15 @@ VERBS: dict[str, Verb] = {
             "recipe trace runs/demo --step 12 --row 3 --json",
         ),
         "recipe.cli.trace",
+    ),
+    "inspect": Verb(
+        "a row of a run as text: documents, overlap, labels, padding, sources",
+        (
+            "recipe inspect runs/demo --step 12 --row 3",
+            "recipe inspect runs/demo --step 12 --row 3 --html row.html",
+            "recipe inspect runs/demo --document asyncio/locks.py",
+        ),
+        "recipe.cli.inspect",
     ),
     "new": Verb(
         "write a commented recipe from a folder of pools, or from a Megatron blend",

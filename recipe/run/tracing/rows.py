@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from recipe.errors import RecipeError
 from recipe.mixing.row_pieces import Hit, row_hits
@@ -39,19 +40,39 @@ def trace_row(  # noqa: PLR0913 - the options of the verb
             cannot be traced.
     """
     with Lineage(Path(path), None if pools_root is None else Path(pools_root)) as lineage:
-        course = _course_of(lineage, step)
-        curriculum = course.stream.curriculum
-        batch = curriculum.stretch(step).batch if 0 <= step < curriculum.num_steps else 0
-        if not 0 <= row < batch:
-            raise _no_row(lineage, course, (step, row), batch)
-        start = course.before(step).snapshot
-        hits = row_hits(course.stream.ground, start, (step, row), lambda done: progress(done, step + 1))
-        if hits is None:
-            raise _no_row(lineage, course, (step, row), 0)
-        of = Sources(tokenizers(course.stream.recipe, tokenizer), [Path(root) for root in sources])
-        for pool in {hit.pool for hit in hits}:
-            of.load(course.pools[course.stream.pools[pool]], [hit.document for hit in hits])
-        return [_row_piece(course, hit, of, lineage.step) for hit in hits]
+        of = RowSources([Path(root) for root in sources], tokenizer)
+        return pieces_of_row(lineage, (step, row), of, progress)[1]
+
+
+class RowSources(NamedTuple):
+    """Where the texts of a row may be."""
+
+    roots: Sequence[Path] = ()
+    tokenizer: str | None = None
+
+
+def pieces_of_row(
+    lineage: Lineage, at: tuple[int, int], where: RowSources, progress: Progress
+) -> tuple[Course, list[RowPiece]]:
+    """The course that a step belongs to, and what a row of it holds.
+
+    Raises:
+        RecipeError: no such step or row, or a step that cannot be traced.
+    """
+    step, row = at
+    course = _course_of(lineage, step)
+    curriculum = course.stream.curriculum
+    batch = curriculum.stretch(step).batch if 0 <= step < curriculum.num_steps else 0
+    if not 0 <= row < batch:
+        raise _no_row(lineage, course, (step, row), batch)
+    start = course.before(step).snapshot
+    hits = row_hits(course.stream.ground, start, (step, row), lambda done: progress(done, step + 1))
+    if hits is None:
+        raise _no_row(lineage, course, (step, row), 0)
+    of = Sources(tokenizers(course.stream.recipe, where.tokenizer), where.roots)
+    for pool in {hit.pool for hit in hits}:
+        of.load(course.pools[course.stream.pools[pool]], [hit.document for hit in hits])
+    return course, [_row_piece(course, hit, of, lineage.step) for hit in hits]
 
 
 def _row_piece(course: Course, hit: Hit, sources: Sources, on_record: int) -> RowPiece:

@@ -1,0 +1,180 @@
+"""A row of a run as a reader sees it: its text, stretch by stretch, and what each stretch is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.mixing.reader import Batch
+from recipe.pools import Pool
+from recipe.run.canonical import Plain
+from recipe.run.tracing.courses import Lineage
+from recipe.run.tracing.rows import RowSources, pieces_of_row
+from recipe.run.tracing.tokenizers import tokenizers
+from recipe.run.tracing.values import Progress, RowPiece, watch_nothing
+from recipe.sequences.assembly import IGNORED
+from recipe.text.vocabulary import token_bytes
+
+Kind = Literal["fresh", "overlap", "special", "padding"]
+KINDS: tuple[Kind, ...] = ("fresh", "overlap", "special", "padding")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stretch:
+    """Positions of a row that lie side by side and are of one kind."""
+
+    columns: tuple[int, int]
+    """Half-open."""
+    kind: Kind
+    labelled: bool
+    """Whether these positions carry a label."""
+    segment: int
+    """What may see each other; -1 is padding."""
+    text: str
+    """As read: bytes that are no character are written like ⟨e4⟩, ids without text like ⟨id 7⟩."""
+    piece: int | None = None
+    """Which of the row's pieces; None for what is no document's text."""
+    tokens: tuple[int, int] | None = None
+    """Of the document, half-open."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """A row of the global batch of a step."""
+
+    run: str
+    step: int
+    row: int
+    stage: str
+    context: int
+    pieces: tuple[RowPiece, ...]
+    stretches: tuple[Stretch, ...]
+    has_text: bool
+    """Whether the tokenizer of the row's pool is on this machine."""
+
+    @property
+    def positions(self) -> dict[Kind, int]:
+        """How many positions are of each kind; together they are the context."""
+        counts = dict.fromkeys(KINDS, 0)
+        for one in self.stretches:
+            counts[one.kind] += one.columns[1] - one.columns[0]
+        return counts
+
+    @property
+    def labels(self) -> int:
+        """Positions that carry a label."""
+        return sum(one.columns[1] - one.columns[0] for one in self.stretches if one.labelled)
+
+    def to_plain(self) -> Plain:
+        """Plain values for ``recipe inspect --json``."""
+        return {
+            "run": self.run,
+            "step": self.step,
+            "row": self.row,
+            "stage": self.stage,
+            "context": self.context,
+            "positions": self.positions,
+            "labels": self.labels,
+            "pieces": [piece.to_plain() for piece in self.pieces],
+            "stretches": [_plain(one) for one in self.stretches],
+        }
+
+
+def _plain(stretch: Stretch) -> Plain:
+    plain = asdict(stretch)
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
+
+
+def look_at_rows(
+    path: str | Path,
+    places: Sequence[tuple[int, int]],
+    where: RowSources | None = None,
+    *,
+    pools_root: str | Path | None = None,
+    progress: Progress = watch_nothing,
+) -> list[Look]:
+    """Rows of a run as text.
+
+    Args:
+        path: the run's folder; nothing in it is locked or written.
+        places: steps, and rows of their global batches in schedule order.
+        where: folders of source files, and the tokenizer; default: the working directory and the recipe's.
+        pools_root: where the pools are on this machine; default: where they were.
+        progress: called while steps are walked.
+
+    Raises:
+        RecipeError: no run, no such step or row, a pool that is missing or changed.
+    """
+    where = where or RowSources()
+    with Lineage(Path(path), None if pools_root is None else Path(pools_root)) as lineage:
+        return [_look(lineage, at, where, progress) for at in places]
+
+
+def _look(lineage: Lineage, at: tuple[int, int], where: RowSources, progress: Progress) -> Look:
+    course, pieces = pieces_of_row(lineage, at, where, progress)
+    step, row = at
+    batch = course.stream.rows(step, [row])
+    pool = course.pools[course.stream.pools[int(batch["pool"][0])]]
+    tokenizer = tokenizers(course.stream.recipe, where.tokenizer)(pool)
+    spelt = None if tokenizer is None else token_bytes(tokenizer)
+    stretch = course.stream.curriculum.stretch(step)
+    return Look(
+        run=course.run,
+        step=step,
+        row=row,
+        stage=course.stream.curriculum.stages[stretch.stage].name,
+        context=stretch.context,
+        pieces=tuple(pieces),
+        stretches=tuple(_stretches(batch, pieces, pool, spelt)),
+        has_text=spelt is not None,
+    )
+
+
+def _stretches(
+    batch: Batch, pieces: Sequence[RowPiece], pool: Pool, spelt: list[bytes] | None
+) -> Iterator[Stretch]:
+    """The row cut wherever kind, label, segment or piece changes."""
+    labelled, segments = batch["labels"][0] != IGNORED, batch["segment_ids"][0]
+    piece_of, token_of = _places(pieces, len(labelled))
+    overlap = np.zeros(len(labelled), bool)
+    for number, piece in enumerate(pieces):
+        overlap |= (piece_of == number) & (token_of < piece.fresh)
+    kinds = np.where(batch["attention_mask"][0] == 0, 3, np.where(piece_of < 0, 2, np.where(overlap, 1, 0)))
+    states = np.stack([kinds, labelled, segments, piece_of])
+    edges = np.flatnonzero((states[:, 1:] != states[:, :-1]).any(axis=0)) + 1
+    for first, last in pairwise([0, *edges.tolist(), len(labelled)]):
+        kind = KINDS[int(kinds[first])]
+        is_text = kind in ("fresh", "overlap")
+        ids = batch["input_ids"][0, first:last]
+        yield Stretch(
+            columns=(first, last),
+            kind=kind,
+            labelled=bool(labelled[first]),
+            segment=int(segments[first]),
+            text="" if kind == "padding" else _text(ids, None if kind == "special" else spelt, pool),
+            piece=int(piece_of[first]) if is_text else None,
+            tokens=(int(token_of[first]), int(token_of[last - 1]) + 1) if is_text else None,
+        )
+
+
+def _places(pieces: Sequence[RowPiece], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of every position, which piece it is of and which token of the document; -1 where it is of none."""
+    piece_of, token_of = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
+    for number, piece in enumerate(pieces):
+        columns = slice(*piece.columns)
+        piece_of[columns], token_of[columns] = number, np.arange(piece.start, piece.stop)
+    return piece_of, token_of
+
+
+def _text(ids: NDArray[Any], spelt: list[bytes] | None, pool: Pool) -> str:
+    if spelt is None:
+        names = {pool.bos: "bos", pool.eos: "eos"} if pool.bos != pool.eos else {pool.eos: "eos"}
+        return "".join(f"⟨{names.get(number, f'id {number}')}⟩" for number in ids.tolist())
+    read = b"".join(spelt[number] for number in ids.tolist()).decode("utf-8", "surrogateescape")
+    return "".join(f"⟨{ord(sign) - 0xDC00:02x}⟩" if "\udc80" <= sign <= "\udcff" else sign for sign in read)
