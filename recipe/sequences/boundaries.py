@@ -34,29 +34,31 @@ from recipe.sequences.characters import (
     DIGIT,
     DOT,
     ELLIPSIS,
-    EXTEND,
     FULL_STOP,
     INNER,
-    JOINER,
     LETTER,
-    LINE,
     MARK,
     NEWLINE,
     PART,
-    REGIONAL,
     RETURN,
     STOP,
     character_classes,
 )
 from recipe.sequences.spelling import (
+    AFTER_BLANK,
     AFTER_LINE,
     ALIGN,
     NOBODY,
+    OPEN,
     Edges,
+    are_glued,
     character_after,
     character_before,
+    ends_line,
     id_at,
     is_inside,
+    is_of_word,
+    is_white,
     length_at,
 )
 
@@ -114,7 +116,7 @@ def last_edge(tokens: NDArray[Any], low: int, high: int, edges: Edges, place: in
     if edges.kind != _SECTION:
         kind, left = edges.kind, edges.left
         for cut in range(high, max(low, found + 1) - 1, -1):
-            if _may_be(left, tokens[cut - 1], kind) and _is_permitted(tokens, cut, edges):
+            if _may_be(left, (tokens, cut), kind) and _is_permitted(tokens, cut, edges):
                 return cut
     return found
 
@@ -128,7 +130,7 @@ def first_edge(tokens: NDArray[Any], low: int, high: int, edges: Edges, place: i
     if edges.kind != _SECTION:
         kind, left = edges.kind, edges.left
         for cut in range(low, min(high, found - 1) + 1):
-            if _may_be(left, tokens[cut - 1], kind) and _is_permitted(tokens, cut, edges):
+            if _may_be(left, (tokens, cut), kind) and _is_permitted(tokens, cut, edges):
                 return cut
     return found if found <= high else -1
 
@@ -149,19 +151,37 @@ def _outsides(edges: Edges) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
             last, i, j = character_before(one, i, j, edges)
             looked += 1
         # the part of a character may be the end of one that ends a line (U+2028)
-        if _ends_line(last) or last == PART:
+        if last == PART:
+            left[token] |= AFTER_LINE | AFTER_BLANK
+        elif ends_line(last):
+            reached = _before_line(one, (i, j), last, edges)
             left[token] |= AFTER_LINE
+            if ends_line(reached) or reached == PART:
+                left[token] |= AFTER_BLANK
+            elif reached == NOBODY:
+                left[token] |= OPEN
     return left, right
 
 
 @inlined
-def _may_be(left: NDArray[np.uint16], token: Any, kind: int) -> bool:
-    """Whether some text may be cut behind a token: a glance that spares most places the look around them."""
+def _seen(left: NDArray[np.uint16], token: Any) -> int:
     unknown = len(left) - 1
     number: Any = np.int64(token)
-    seen = int(left[number if 0 <= number < unknown else unknown])
-    if kind >= _LINES:
+    return int(left[number if 0 <= number < unknown else unknown])
+
+
+@inlined
+def _may_be(left: NDArray[np.uint16], at: tuple[NDArray[Any], int], kind: int) -> bool:
+    """Whether a cut may be one of a kind: a glance that spares most places the look around them."""
+    tokens, cut = at
+    seen = _seen(left, tokens[cut - 1])
+    if kind == _LINES:
         return (seen & AFTER_LINE) != 0
+    if kind == _PARAGRAPH:
+        if seen & OPEN == 0 or cut == 1:
+            return seen & (AFTER_BLANK | OPEN) != 0
+        before = _seen(left, tokens[cut - 2]) & 0xFF
+        return is_white(before) or before == PART
     return kind < _SENTENCE or (seen & 0xFF) >= BLANK
 
 
@@ -182,11 +202,11 @@ def _is_permitted(tokens: NDArray[Any], cut: int, edges: Edges) -> bool:
         begins, j = _line_start(tokens, cut, edges)
         if begins:
             return edges.kind <= _LINES or _is_blank_before(tokens, (cut - 1, j), edges)
-    if edges.kind >= _LINES or _are_glued(before, after):
+    if edges.kind >= _LINES or are_glued(before, after):
         return False
     if edges.kind == _SENTENCE:
         return _ends_sentence(tokens, cut, after, edges)
-    if edges.kind == _WORD and _is_of_word(before) and _is_of_word(after):
+    if edges.kind == _WORD and is_of_word(before) and is_of_word(after):
         return False
     return not _is_in_number(tokens, cut, (before, after), edges)
 
@@ -197,7 +217,7 @@ def _line_start(tokens: NDArray[Any], cut: int, edges: Edges) -> tuple[bool, int
     i, j = cut - 1, length_at(tokens, cut - 1, edges)
     for _ in range(LOOK + 1):
         last, at, byte = character_before(tokens, i, j, edges)
-        if _ends_line(last):
+        if ends_line(last):
             return True, j
         if last != BLANK or at < cut - 1 or byte == 0:
             break
@@ -208,23 +228,29 @@ def _line_start(tokens: NDArray[Any], cut: int, edges: Edges) -> tuple[bool, int
 @kernel
 def _is_blank_before(tokens: NDArray[Any], at: tuple[int, int], edges: Edges) -> bool:
     """Whether the line that ends before a place holds nothing but blanks."""
+    end, i, j = character_before(tokens, at[0], at[1], edges)
+    reached = _before_line(tokens, (i, j), end, edges)
+    return reached == NOBODY or ends_line(reached)
+
+
+@kernel
+def _before_line(tokens: NDArray[Any], at: tuple[int, int], end: int, edges: Edges) -> int:
+    """Class of the last character that is no blank before the end of a line, whose last mark is ``end``."""
     last, i, j = character_before(tokens, at[0], at[1], edges)
-    newline = last == NEWLINE
-    last, i, j = character_before(tokens, i, j, edges)
-    if newline and last == RETURN:
+    if end == NEWLINE and last == RETURN:
         last, i, j = character_before(tokens, i, j, edges)
     for _ in range(LOOK):
         if last != BLANK:
             break
         last, i, j = character_before(tokens, i, j, edges)
-    return last == NOBODY or _ends_line(last)
+    return last
 
 
 @kernel
 def _ends_sentence(tokens: NDArray[Any], cut: int, after: int, edges: Edges) -> bool:
     last, i, j = character_before(tokens, cut, 0, edges)
     white = 0
-    while _is_white(last) and white < LOOK:
+    while is_white(last) and white < LOOK:
         last, i, j = character_before(tokens, i, j, edges)
         white += 1
     closers = 0
@@ -235,7 +261,7 @@ def _ends_sentence(tokens: NDArray[Any], cut: int, after: int, edges: Edges) -> 
         return False
     if last == FULL_STOP:
         return True
-    if white == 0 and after != NOBODY and not _is_white(after):
+    if white == 0 and after != NOBODY and not is_white(after):
         return last == ELLIPSIS and after == ALONE
     if last == DOT:
         last, i, j = character_before(tokens, i, j, edges)
@@ -258,26 +284,3 @@ def _is_in_number(tokens: NDArray[Any], cut: int, around: tuple[int, int], edges
         _, i, j = character_after(tokens, cut, 0, edges)
         return character_after(tokens, i, j, edges)[0] == DIGIT
     return False
-
-
-@inlined
-def _are_glued(before: int, after: int) -> bool:
-    """Whether two characters make one: marks, joined emoji, flags."""
-    if after in (MARK, EXTEND, JOINER):
-        return True
-    return after != NOBODY and (before == JOINER or (before == REGIONAL and after == REGIONAL))
-
-
-@inlined
-def _is_of_word(kind: int) -> bool:
-    return kind in (LETTER, DIGIT, MARK)
-
-
-@inlined
-def _ends_line(kind: int) -> bool:
-    return kind in (NEWLINE, RETURN, LINE)
-
-
-@inlined
-def _is_white(kind: int) -> bool:
-    return kind == BLANK or _ends_line(kind)

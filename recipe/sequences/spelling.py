@@ -11,12 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.maths.kernels import inlined, kernel
-from recipe.sequences.characters import PART
+from recipe.sequences.characters import (
+    BLANK,
+    DIGIT,
+    EXTEND,
+    JOINER,
+    LETTER,
+    LINE,
+    MARK,
+    NEWLINE,
+    PART,
+    REGIONAL,
+    RETURN,
+)
 
 ALIGN = ("none", "number", "word", "sentence", "line", "paragraph", "section")
 """Kinds of places at which text may be cut, from the finest to the coarsest."""
-AFTER_LINE = 1 << 8
-"""Flag of a token's left: a line may begin behind it."""
+AFTER_LINE, AFTER_BLANK, OPEN = 1 << 8, 1 << 9, 1 << 10
+"""Flags of a token's left: a line may begin behind it; a paragraph may; it may if the token before ends in
+white space, for this one is nothing else."""
 NOBODY = -1
 """The class where a document has no more characters."""
 
@@ -25,10 +38,10 @@ class Edges(NamedTuple):
     """What is known of the places between tokens; arrays are read-only.
 
     ``kind``: index in ``ALIGN``; ``left`` uint16[vocab + 1]: class of the character that a token ends with,
-    and ``AFTER_LINE`` if a line may begin behind it; ``right`` uint16[vocab + 1]: class of the one it begins
-    with; ``data`` uint8[], ``starts`` int64[vocab + 2]: the bytes of the tokens; the last entry is that of
-    ids outside the vocabulary; ``classes`` uint8[0x110000]: of code points; ``sections`` int64[]: stored
-    tokens, counted over the pool, at which sections begin, rising, without the starts of documents.
+    and whether a line or paragraph may begin behind it; ``right`` uint16[vocab + 1]: class of the one it
+    begins with; ``data`` uint8[], ``starts`` int64[vocab + 2]: the bytes of the tokens. The last entry is
+    that of ids outside the vocabulary. ``classes`` uint8[0x110000]: of code points; ``sections`` int64[]:
+    stored tokens, counted over the pool, at which sections begin, rising, without the starts of documents.
     """
 
     kind: int
@@ -157,3 +170,29 @@ def _code(lead: int, rest: int, more: int) -> int:
         return code if 0xE0 <= lead < 0xF0 and code >= 0x800 and not 0xD800 <= code < 0xE000 else -1
     code = (lead & 0x07) << 18 | rest
     return code if 0xF0 <= lead < 0xF5 and 0x10000 <= code < 0x110000 else -1
+
+
+@inlined
+def are_glued(before: int, after: int) -> bool:
+    """Whether two characters make one: marks, joined emoji, flags."""
+    if after in (MARK, EXTEND, JOINER):
+        return True
+    return after != NOBODY and (before == JOINER or (before == REGIONAL and after == REGIONAL))
+
+
+@inlined
+def is_of_word(kind: int) -> bool:
+    """Letters, digits and their marks."""
+    return kind in (LETTER, DIGIT, MARK)
+
+
+@inlined
+def ends_line(kind: int) -> bool:
+    """What a line ends with."""
+    return kind in (NEWLINE, RETURN, LINE)
+
+
+@inlined
+def is_white(kind: int) -> bool:
+    """Blanks and ends of lines."""
+    return kind == BLANK or ends_line(kind)
