@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
+from shutil import which
 
 import pytest
 import torch
+import torch._inductor.config
 from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -49,6 +52,18 @@ def test_a_mask_for_sdpa_is_each_document_alone(batch):
 def test_a_block_mask_for_flex_attention_is_each_document_alone(batch, block_size):
     query, key, value = heads(batch)
     out = flex_attention(query, key, value, block_mask=block_mask(batch, block_size=block_size))
+    assert torch.allclose(out, by_hand(batch), atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler")
+@torch._inductor.config.patch(compile_threads=1)
+def test_the_compiled_kernel_of_flex_attention_is_each_document_alone(batch):
+    """As a training runs it, but forwards only: torch has no gradients of this kernel on a processor."""
+    query, key, value = heads(batch)
+    compiled = torch.compile(flex_attention)
+    out = compiled(query, key, value, block_mask=block_mask(batch, block_size=16))
     assert torch.allclose(out, by_hand(batch), atol=1e-5)
 
 
