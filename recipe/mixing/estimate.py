@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,20 @@ from recipe.sequences.reading_order import epoch_units
 
 SAMPLED_BLOCKS = 4
 """Blocks planned of a pool that has more."""
+
+
+class AlignmentCost(NamedTuple):
+    """What alignment does to one epoch of a pool; the last three against the same rule without it."""
+
+    moved: Fraction
+    """Cuts that were moved back."""
+    unaligned: Fraction
+    """Cuts that stayed, as nothing within reach permits them."""
+    starts: Fraction
+    """Windows that start later, at a permitted place inside their overlap."""
+    pieces: Fraction
+    sequences: Fraction
+    padding: Fraction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +53,9 @@ class EpochYield:
     transformed: tuple[Fraction, Fraction] | None = None
     """Pieces, and body tokens in them, that hashes are expected to choose; None without a transform."""
 
+    alignment: AlignmentCost | None = None
+    """None: nothing is aligned."""
+
     is_declared: bool = False
     """Only the size of the pool is known: sequences are full, and the need is what is planned."""
 
@@ -47,6 +66,8 @@ class EpochYield:
         if self.transformed is not None:
             pieces, tokens = map(round, self.transformed)
             plain |= {"transformed_pieces": pieces, "transformed_tokens": tokens}
+        if self.alignment is not None:
+            plain |= {f"align_{key}": round(n) for key, n in self.alignment._asdict().items()}
         return plain | {f"dropped_{reason}": round(tokens) for reason, tokens in self.dropped.items()}
 
     @property
@@ -79,7 +100,7 @@ def epoch_yield(
     """The yield of a pool's first epoch.
 
     Args:
-        pool: only its lengths are read.
+        pool: its lengths are read, and tokens near cuts where those are aligned.
         rule: how it is sliced and packed.
         place: seed, epoch and block size; its block number is not used.
         count: the counted kind.
@@ -114,7 +135,23 @@ def epoch_yield(
         dropped={reason: scale * sum(block.dropped.get(reason, 0) for block in blocks) for reason in reasons},
         spread=_spread(blocks, count, rule.context, whole=whole),
         transformed=None if rule.fim is None else _transformed(blocks, scale * rule.fim.rate),
+        alignment=None if rule.align == "none" else _alignment(pool, rule, blocks, scale),
     )
+
+
+def _alignment(pool: Pool, rule: Rule, blocks: list[Block], scale: Fraction) -> AlignmentCost:
+    plain = replace(rule, align="none", align_within=0)
+    others = [plan_block(pool, plain, block.place) for block in blocks]
+    counted = [sum(block.aligned[kind] for block in blocks) for kind in range(3)]
+    pieces = sum(len(b.rows.pieces.start) - len(o.rows.pieces.start) for b, o in _both(blocks, others))
+    sequences = sum(b.num_sequences - o.num_sequences for b, o in _both(blocks, others))
+    used = sum(int(b.totals[-1, [0, 2]].sum() - o.totals[-1, [0, 2]].sum()) for b, o in _both(blocks, others))
+    found = (*counted, pieces, sequences, sequences * rule.context - used)
+    return AlignmentCost(*(scale * number for number in found))
+
+
+def _both(blocks: list[Block], others: list[Block]) -> Iterator[tuple[Block, Block]]:
+    return zip(blocks, others, strict=True)
 
 
 def _transformed(blocks: list[Block], rate: Fraction) -> tuple[Fraction, Fraction]:

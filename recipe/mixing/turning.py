@@ -233,6 +233,8 @@ def _shown(value: object) -> str:
         value = value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_nested(below)}" for key, below in value.items()) or "nothing"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     return "nothing" if value is None else str(value)
 
 

@@ -24,6 +24,8 @@ def plan_tables(plain: Plain) -> Iterator[Group]:
         yield _stage_table(name, stage, plain["pools"])
         if any(row["epoch"] for row in stage["pools"].values()):
             yield _epoch_table(name, stage)
+        if any("align_moved" in row["epoch"] for row in stage["pools"].values()):
+            yield _alignment_table(name, stage)
         if stage["packing"]:
             yield _packing_table(name, stage["packing"])
     guessed = len(plain["stages"]) > 1 and not plain["exact"]
@@ -162,6 +164,20 @@ def _epoch_table(name: str, stage: Plain) -> Group:
         )
     columns = ("pool", "sequences", "body", "overlap", "reads a token", "special", "padding", "dropped")
     return table(f"stage {name}: one epoch of each pool", columns, rows)
+
+
+def _alignment_table(name: str, stage: Plain) -> Group:
+    """What alignment does to one whole reading of every pool that has it."""
+    counted, more = ("moved", "unaligned", "starts"), ("pieces", "sequences", "padding")
+    rows = []
+    for pool, row in stage["pools"].items():
+        epoch = row["epoch"]
+        if "align_moved" in epoch:
+            cuts = [f"{epoch[f'align_{key}']:,}" for key in counted]
+            rows.append((pool, *cuts, *(f"{epoch[f'align_{key}']:+,}" for key in more)))
+    columns = ("pool", "cuts moved back", "left unaligned", "starts moved", "pieces", "sequences", "padding")
+    caption = "one epoch; pieces, sequences and padding against the same rule without alignment"
+    return table(f"stage {name}: what alignment costs", columns, rows, caption=caption)
 
 
 def _packing_table(name: str, methods: Plain) -> Group:

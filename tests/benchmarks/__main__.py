@@ -14,6 +14,7 @@ from tests.benchmarks.figures import machine, table, write_json
 NAMES = (
     "batches",
     "infilling",
+    "aligning",
     "torch_loading",
     "metadata",
     "packing",

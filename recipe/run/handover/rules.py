@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,14 @@ WORDS = {
     "batch": "sequences of one optimizer step, from a step on",
     "window": "document tokens that are cut at once",
     "stride": "tokens between two window starts; window - stride tokens are read again as overlap",
+    "strides": "strides in head, middle and tail of a document, where they differ: its first two windows, "
+    "what lies between, its last two (at most half of it each)",
+    "random_offset": "whether windows of a document longer than one start at a keyed draw modulo the stride; "
+    "the tokens before are a piece",
+    "density": "shares of the pieces that keyed draws keep in head, middle and tail",
+    "specials": "window: BOS and EOS stand round every window; round the document where it is left out",
+    "align": "where documents are cut: a cut moves back to such a place by at most align_within tokens, a "
+    "window's start forward to one inside its overlap; anywhere where it is left out",
     "tail": "what becomes of a document's end: keep, backfill (with overlap), drop, pad (a row of its own)",
     "fim": "fill in the middle, of a pool that has it: which part of its pieces without overlap, and the "
     "ids of the three markers, which are special. Choice and cut points are keyed draws",
@@ -66,16 +74,15 @@ def sequence_rules(recipe: Recipe, pools: Mapping[str, Pool]) -> Plain:
 def _rule(recipe: Recipe, stage: str, pool: Pool) -> Plain:
     card = pool.card
     marks = {"bos": card.bos, "eos": card.eos, "bos_stored": card.bos_stored, "eos_stored": card.eos_stored}
-    rule = asdict(recipe.rule(stage, pool.name))
-    del rule["context"]
-    if rule["fim"] is None:
-        del rule["fim"]
-    if rule["document_multiple"] == 1:
-        del rule["document_multiple"]
-    return {**{key: _plain(value) for key, value in rule.items()}, **marks}
+    rule = recipe.rule(stage, pool.name)
+    given = {field.name: getattr(rule, field.name) for field in fields(rule) if field.name != "context"}
+    defaults = {field.name: field.default for field in fields(rule)}
+    return {**{key: _plain(value) for key, value in given.items() if value != defaults[key]}, **marks}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, FimConfig):
         return value.model_dump(mode="json")
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
     return str(value) if isinstance(value, Fraction) else value
