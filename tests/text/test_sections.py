@@ -16,7 +16,7 @@ from recipe.text.prepare import prepare_pool
 from recipe.text.sections import section_starts, token_sections
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import load_tokenizer
-from tests.text.small_tokenizers import byte_level, unbroken_bytes
+from tests.text.small_tokenizers import byte_level, composed, unbroken_bytes
 
 BYTES = load_tokenizer("bytes")
 
@@ -120,6 +120,32 @@ def test_B7_a_section_begins_with_the_token_that_holds_its_first_character(make,
         before = tokenizer.decode(tokens[: section.start])
         assert text.startswith(before)
         assert len(before) <= start
+
+
+def test_a_section_behind_characters_that_the_tokenizer_composes(tmp_path):
+    tokenizer, text = composed(tmp_path), "cafe\u0301 e\u0301\n# Next\n"
+    (section,) = token_sections([Section(text.index("#"))], tokenizer.offsets(text))
+    tokens = tokenizer.encode_batch([text])[0]
+    assert tokenizer.decode(tokens[section.start :]).lstrip() == "# Next\n"
+    assert tokenizer.decode(tokens[: section.start]).rstrip() == "café é"
+
+
+def test_an_interrupted_preparation_with_sections_gives_the_same_bytes(tmp_path):
+    path = tmp_path / "texts.jsonl"
+    records = [{"id": k, "text": f"{k}\n" + "# A\nwords\n" * (k % 7)} for k in range(40)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    options = PrepareOptions(read=ReadOptions(sections="markdown"), part_tokens=200, workers=1)
+
+    def stop_late(event):
+        if event.phase == "write" and event.done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_pool([path], tmp_path / "two", BYTES, options, progress=stop_late)
+    one, two = (prepare_pool([path], tmp_path / name, BYTES, options) for name in ("one", "two"))
+    assert len(one.sections) == sum(k % 7 for k in range(40))
+    assert one.sections.tolist() == two.sections.tolist()
+    assert one.fingerprint == two.fingerprint
 
 
 def test_sections_that_begin_in_one_token_are_one():
