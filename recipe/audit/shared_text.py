@@ -15,6 +15,8 @@ from recipe.sequences.blocks import measure
 
 SCAN_TOKENS = 16 << 20
 """Tokens of a pool that are looked at together."""
+ANCHOR = 8
+"""Tokens by which a document that is shorter than a stretch is looked for inside longer ones."""
 _COMPARED = 1 << 14
 """Stretches that are compared at once."""
 
@@ -42,6 +44,8 @@ class Slice(NamedTuple):
     ``firsts``: first token of every stretch of n tokens; ``groups``: which hash of ``stretches`` it has.
     ``short_groups``: of every document that is shorter, which hash of ``shorts`` it has; -1 of the others.
     Entries of ``stretches`` are indices into ``firsts``; those of ``shorts`` are documents of the slice.
+    ``anchors``: of every short document with ``ANCHOR`` tokens or more, the stretch of so many that the fewest
+    have; entries are indices into ``anchored``, sorted lines of hash, document, and the token where it stands.
     """
 
     pool: Pool
@@ -53,6 +57,8 @@ class Slice(NamedTuple):
     stretches: Table
     shorts: Table
     short_groups: NDArray[np.int64]
+    anchors: Table
+    anchored: NDArray[np.int64]
 
     def document_of(self, token: int) -> int:
         """Index of the document that holds a token of the slice."""
@@ -144,7 +150,26 @@ def slice_of(pool: Pool, documents: NDArray[np.int64], ngram: int) -> Slice:
             if one != other
         ):
             break
-    return Slice(pool, documents, tokens, bodies, firsts, groups, stretches, shorts, short_groups)
+    once = np.unique(shorts.entries)
+    return Slice(
+        pool, documents, tokens, bodies, firsts, groups, stretches, shorts, short_groups,
+        *_anchors(tokens, bodies, once),
+    )  # fmt: skip
+
+
+def _anchors(
+    tokens: NDArray[np.int64], bodies: NDArray[np.int64], short: NDArray[np.int64]
+) -> tuple[Table, NDArray[np.int64]]:
+    """By what short documents are looked for inside longer ones: of each, its rarest few tokens."""
+    hashes = window_hashes(tokens, ANCHOR)
+    short = short[bodies[short, 1] - bodies[short, 0] >= ANCHOR]
+    places = [np.arange(a, b - ANCHOR + 1) for a, b in bodies[short].tolist()]
+    known, counts = np.unique(hashes[np.concatenate([*places, np.empty(0, np.int64)])], return_counts=True)
+    rarest = [int(of[np.argmin(counts[np.searchsorted(known, hashes[of])])]) for of in places]
+    at = np.array(rarest, np.int64)
+    lines = np.stack([hashes[at].view(np.int64), short, at - bodies[short, 0]], axis=1)
+    lines = lines[np.argsort(hashes[at], kind="stable")]
+    return table_of(lines[:, 0].view(np.uint64), np.arange(len(lines))), lines
 
 
 def _firsts(edges: NDArray[np.int64], ngram: int) -> NDArray[np.int64]:
@@ -171,17 +196,49 @@ def _are_equal(
 def shared_runs(part: Slice, stretch: Stretch, ngram: int) -> Iterator[Run]:
     """What documents of a file share with a slice: runs of n tokens or more, short documents whole."""
     yield from _long_runs(part, stretch, ngram)
+    yield from _tiny(part, stretch)
+    found = find_windows(stretch.tokens, stretch.bodies, ANCHOR, part.anchors)
+    for entry in np.unique(found.entry).tolist():
+        places = found.place[found.entry == entry]
+        for _, document, offset in _same_hash(part.anchored, entry):
+            yield from _whole(part, stretch, (document, offset), places)
+
+
+def _same_hash(lines: NDArray[np.int64], first: int) -> list[list[int]]:
+    last = first
+    while last < len(lines) and lines[last, 0] == lines[first, 0]:
+        last += 1
+    same: list[list[int]] = lines[first:last].tolist()
+    return same
+
+
+def _whole(
+    part: Slice, stretch: Stretch, anchor: tuple[int, int], places: NDArray[np.int64]
+) -> Iterator[Run]:
+    """Where a short document stands as a whole, of places where its anchor does."""
+    (first, last), starts = part.bodies[anchor[0]].tolist(), places - anchor[1]
+    at = np.searchsorted(stretch.bodies[:, 1], places, side="right")
+    inside = (starts >= stretch.bodies[at, 0]) & (starts + last - first <= stretch.bodies[at, 1])
+    starts, at, text = starts[inside], at[inside], part.tokens[first:last]
+    for some in range(0, len(starts), _COMPARED):
+        read = stretch.tokens[starts[some : some + _COMPARED, None] + np.arange(last - first)]
+        for hit in (some + np.flatnonzero((read == text).all(axis=1))).tolist():
+            yield Run(int(at[hit]), int(starts[hit]), int(starts[hit]) + last - first, first)
+
+
+def _tiny(part: Slice, stretch: Stretch) -> Iterator[Run]:
+    """Documents with fewer tokens than an anchor, where a whole document is the same."""
     sizes = stretch.bodies[:, 1] - stretch.bodies[:, 0]
-    short = np.flatnonzero((sizes < ngram) & (sizes > 0))
-    if not len(part.shorts.hashes) or not len(short):
+    tiny = np.flatnonzero((sizes < ANCHOR) & (sizes > 0))
+    if not len(part.shorts.hashes) or not len(tiny):
         return
-    hashes = body_hashes(stretch.tokens, stretch.bodies[short], part.shorts.salt)
+    hashes = body_hashes(stretch.tokens, stretch.bodies[tiny], part.shorts.salt)
     places = np.minimum(np.searchsorted(part.shorts.hashes, hashes), len(part.shorts.hashes) - 1)
     for at in np.flatnonzero(part.shorts.hashes[places] == hashes).tolist():
-        start, stop = stretch.bodies[short[at]].tolist()
+        start, stop = stretch.bodies[tiny[at]].tolist()
         first, last = part.bodies[part.shorts.entries[places[at]]].tolist()
         if np.array_equal(stretch.tokens[start:stop], part.tokens[first:last]):
-            yield Run(int(short[at]), start, stop, first)
+            yield Run(int(tiny[at]), start, stop, first)
 
 
 def _long_runs(part: Slice, stretch: Stretch, ngram: int) -> Iterator[Run]:
