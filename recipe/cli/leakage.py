@@ -34,8 +34,9 @@ Examples:
 
 Every stretch of --ngram tokens of a held-out document is looked for in every document of the pools that the
 recipe draws from, and shorter documents as a whole (of fewer than 8 tokens: only where a document is just
-that); what is found was compared token by token. Without --against, the pools of the recipe's `evaluation:`, `trainer.validation` and `trainer.final` are held out. Of
-a run, documents that were withdrawn before they were read do not count. Exit code 1: something leaks.
+that); what is found was compared token by token. Without --against, the pools of the recipe's `evaluation:`,
+`trainer.validation` and `trainer.final` are held out. Of a run, documents that were withdrawn before they
+were read do not count. Exit code 1: something leaks.
 """
 
 Held = dict[str, str | Path]
