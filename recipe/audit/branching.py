@@ -146,7 +146,7 @@ def _renamed(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
             group["pools"] = [new if name == old else name for name in group["pools"]]
     tables = [plain, *plain["stages"].values(), *(g.get("within") for g in plain.get("groups", {}).values())]
     for table in tables:
-        for key in ("pools", "shares", *_SHARES):
+        for key in ("pools", "shares", "transform", *_SHARES):
             if isinstance(table, dict) and isinstance(table.get(key), dict):
                 table[key] = {names.get(name, name): value for name, value in table[key].items()}
     return recipe_from_plain(plain, source=COPY)

@@ -33,7 +33,7 @@ from recipe.config.partial import Model
 from recipe.config.slicing import Align, Oversize, Specials, Tail
 from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
-from recipe.config.transform import MARKERS, FimConfig
+from recipe.config.transform import MARKERS, FimConfig, Stated, TransformConfig, stated_transforms
 from recipe.config.values import LARGEST_SEED, Count, Name, Seed
 from recipe.maths.shares import loss_weights
 
@@ -137,7 +137,7 @@ class Recipe(Model):
         shares = all(group.within.shares is not None for group in self.groups.values())
         stages = self.stages.values()
         numbers = all(isinstance(stage.packing.document_multiple, int) for stage in stages)
-        markers = [pool.transform.fim.markers.values() for pool in self.pools.values() if pool.transform]
+        markers = [fim.markers.values() for _, _, fim in self.transforms]
         numbers = numbers and all(isinstance(marker, int) for of in markers for marker in of)
         return shares and numbers and all(stage.chunk is not None for stage in stages)
 
@@ -207,11 +207,21 @@ class Recipe(Model):
         before = self.shares(names[names.index(stage_name) - 1])
         return ramp_legs(ramp, before, shares)
 
+    @property
+    def transforms(self) -> list[Stated]:
+        """Every transform that is stated: those of pools, then those of stages."""
+        return stated_transforms(self.pools, self.stages)
+
+    def transform(self, stage_name: str, pool_name: str) -> TransformConfig | None:
+        """What is made of a pool's pieces in a stage: the stage's own word for it, or else the pool's."""
+        own = self.stages[stage_name].transform or {}
+        return own.get(pool_name, self.pools[pool_name].transform)
+
     def rule(self, stage_name: str, pool_name: str) -> Rule:
         """How a pool is sliced and packed in a stage: the pool's own slicing over the stage's."""
         stage, own = self.stages[stage_name], self.pools[pool_name].slicing
         declared = own.over(stage.declared_slicing) if own is not None else stage.declared_slicing
-        transform = self.pools[pool_name].transform
+        transform = self.transform(stage_name, pool_name)
         room = stage.context - (0 if transform is None else MARKERS)
         return Rule(
             context=stage.context,

@@ -13,6 +13,7 @@ from recipe.config.model import Batch, Packing, QuotaRamp
 from recipe.config.partial import Model
 from recipe.config.share_values import Quotas, TokenQuotas, Weights
 from recipe.config.slicing import Slicing, SlicingConfig
+from recipe.config.transform import TransformConfig
 from recipe.config.values import Context, Count
 from recipe.maths.amounts import parse_amount
 from recipe.maths.shares import from_weights
@@ -50,6 +51,13 @@ class Stage(Model):
     objective: Quotas | None = None
     """What the loss counts, shaped like ``quotas``: a label of a pool weighs its share here over its share
     that is sampled. Left out, or null: every label counts once."""
+    transform: dict[str, TransformConfig] | None = Field(
+        default=None,
+        json_schema_extra={
+            "description": "By pool, what is made of its pieces in this stage, in place of the pool's own "
+            "transform; `rate: 0%` leaves them as they are."
+        },
+    )
     quota_ramp: QuotaRamp | None = Field(
         default=None,
         json_schema_extra={

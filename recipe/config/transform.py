@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 
 from recipe.config.partial import Model
-from recipe.config.problems import problem
+from recipe.config.problems import Place, problem
 from recipe.config.share_values import LONGEST_PERCENT, percent_fix
 from recipe.config.values import read_tokens
 from recipe.maths.shares import PERCENT_PATTERN, parse_percent, percent_text
@@ -102,3 +103,25 @@ class TransformConfig(Model):
 
     fim: FimConfig
     """Fill in the middle."""
+
+
+class Stated(NamedTuple):
+    """A transform where a recipe states it."""
+
+    place: Place
+    """Its ``fim``."""
+    pool: str
+    fim: FimConfig
+
+
+def stated_transforms(pools: Mapping[str, Any], stages: Mapping[str, Any]) -> list[Stated]:
+    """The transforms of a recipe's pools, then those that its stages have for pools."""
+    found = [
+        Stated(("pools", name, "transform", "fim"), name, pool.transform.fim)
+        for name, pool in pools.items()
+        if pool.transform is not None
+    ]
+    for name, stage in stages.items():
+        for pool, own in (stage.transform or {}).items():
+            found.append(Stated(("stages", name, "transform", pool, "fim"), pool, own.fim))
+    return found

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from recipe.config.model import PoolConfig
 from recipe.config.partial import run_checks
-from recipe.config.problems import Fault
+from recipe.config.problems import Fault, nearest
 from recipe.config.recipe import Recipe
 from recipe.config.share_checks import takes_part
 from recipe.config.stage import Stage
-from recipe.config.transform import MARKERS, FimConfig
+from recipe.config.transform import MARKERS, FimConfig, TransformConfig
 
 SHORTEST_CONTEXT = MARKERS + 2
 """Positions: the markers, and a body of two tokens or of one with its mark."""
@@ -23,13 +23,14 @@ def transforms(recipe: Recipe) -> Iterator[Fault]:
 
 
 def _markers(name: str, pool: PoolConfig, recipe: Recipe) -> Iterator[Fault]:
-    if pool.transform is None:
-        return
-    place = ("pools", name, "transform", "fim")
+    if pool.transform is not None:
+        place = ("pools", name, "transform", "fim")
+        yield from (fault.below(place) for fault in _own_markers(pool.transform, pool, recipe))
+
+
+def _own_markers(transform: TransformConfig, pool: PoolConfig, recipe: Recipe) -> Iterator[Fault]:
     vocab_size = recipe.model.vocab_size if recipe.model is not None else None
-    marks = {"bos": pool.bos, "eos": pool.eos}
-    for fault in marker_faults(pool.transform.fim, marks, vocab_size):
-        yield fault.below(place)
+    yield from marker_faults(transform.fim, {"bos": pool.bos, "eos": pool.eos}, vocab_size)
 
 
 def marker_faults(
@@ -56,35 +57,51 @@ def marker_faults(
 
 
 def transform_stage_faults(stage_name: str, stage: Stage, recipe: Recipe) -> Iterator[Fault]:
-    """Faults of a stage that draws from pools whose pieces are transformed."""
+    """Faults of a stage's own transforms, and of one that draws from pools whose pieces are transformed."""
+    own = stage.transform or {}
+    for name in own:
+        yield from run_checks([_own_of_a_pool], name, stage_name, own, recipe)
     for name, pool in recipe.pools.items():
-        if pool.transform is None or not takes_part(stage, name, recipe.groups):
+        if (name not in own and pool.transform is None) or not takes_part(stage, name, recipe.groups):
             continue
-        for fault in run_checks([_pieces_are_whole, _leaves_room], name, pool, stage):
+        where = f"stages.{stage_name}.transform.{name}" if name in own else f"pools.{name}.transform"
+        for fault in run_checks([_pieces_are_whole, _leaves_room], (name, where), pool, stage):
             yield Fault(fault.place, fault.given, f"{fault.expected}, in stage {stage_name}", fault.fix)
 
 
-def _pieces_are_whole(name: str, pool: PoolConfig, stage: Stage) -> Iterator[Fault]:
+def _own_of_a_pool(
+    name: str, stage_name: str, own: Mapping[str, TransformConfig], recipe: Recipe
+) -> Iterator[Fault]:
+    place = ("stages", stage_name, "transform", name)
+    if name not in recipe.pools:
+        expected = f"a pool of the recipe: {', '.join(recipe.pools)}"
+        yield Fault(place, name, expected, nearest(name, recipe.pools))
+        return
+    for fault in _own_markers(own[name], recipe.pools[name], recipe):
+        yield fault.below((*place, "fim"))
+
+
+def _pieces_are_whole(named: tuple[str, str], pool: PoolConfig, stage: Stage) -> Iterator[Fault]:
     """Documents that are joined before they are cut have no pieces that could be transformed."""
-    place = ("stages", stage.name, "packing")
+    (name, where), place = named, ("stages", stage.name, "packing")
     if stage.packing.method == "concat":
-        fix = f"use packing best_fit or none, or leave out pools.{name}.transform"
+        fix = f"use packing best_fit or none, or leave out {where}"
         expected = f"best_fit or none: the pieces of pool {name} are filled in the middle"
         yield Fault((*place, "method"), "concat", expected, fix)
     elif stage.packing.cross_labels:
-        fix = f"use cross_labels: false, or leave out pools.{name}.transform"
+        fix = f"use cross_labels: false, or leave out {where}"
         expected = f"false: the pieces of pool {name} are filled in the middle"
         yield Fault((*place, "cross_labels"), True, expected, fix)
 
 
-def _leaves_room(name: str, pool: PoolConfig, stage: Stage) -> Iterator[Fault]:
+def _leaves_room(named: tuple[str, str], pool: PoolConfig, stage: Stage) -> Iterator[Fault]:
     """Every piece and the markers fit in a row, whichever pieces the hashes choose."""
-    own = pool.slicing
+    (name, where), own = named, pool.slicing
     slicing = own.over(stage.declared_slicing) if own is not None else stage.declared_slicing
     shortest, of = SHORTEST_CONTEXT + slicing.marks, " and BOS and EOS" if slicing.marks else ""
     if stage.context < shortest:
-        fix = f"raise the context to {shortest} or more, or leave out pools.{name}.transform"
-        expected = f"{shortest} or more (the markers of pools.{name}.transform{of}, and text)"
+        fix = f"raise the context to {shortest} or more, or leave out {where}"
+        expected = f"{shortest} or more (the markers of {where}{of}, and text)"
         yield Fault(("stages", stage.name, "context"), stage.context, expected, fix)
         return
     room = stage.context - MARKERS - slicing.marks

@@ -34,6 +34,14 @@ def keys_of(model: type[Model]) -> list[str]:
 _VIEW_LATER = "views of a pool; prepare a pool of its own instead"
 _POOL_LATER = dict.fromkeys(("of", "where", "min_tokens", "max_tokens", "by"), _VIEW_LATER)
 
+_FIM = "fim: {rate: 50%, prefix: 1, middle: 2, suffix: 3}"
+_TRANSFORM_EXAMPLES: dict[tuple[str, ...], str] = {
+    (): f"transform: {{{_FIM}}}",
+    ("fim",): _FIM,
+    ("fim", "rate"): "rate: 50%",
+    **{("fim", marker): f"{marker}: '<|fim_{marker}|>'" for marker in ("prefix", "middle", "suffix")},
+}
+
 VOCABULARY = Vocabulary(
     keys={
         (): [*keys_of(Recipe), *TOP_ONLY_WRITTEN],
@@ -58,6 +66,8 @@ VOCABULARY = Vocabulary(
                 (("slicing",), keys_of(SlicingConfig)),
                 (("packing",), keys_of(Packing)),
                 (("quota_ramp",), keys_of(QuotaRamp)),
+                (("transform", "*"), keys_of(TransformConfig)),
+                (("transform", "*", "fim"), keys_of(FimConfig)),
             )
         },
     },
@@ -78,12 +88,12 @@ VOCABULARY = Vocabulary(
         ("pools", "*"): "{path: FOLDER}",
         ("pools", "*", "path"): "the path as text, in quotes if it looks like a number",
         ("pools", "*", "renamed_from"): "the name the pool had before, in quotes if it looks like a number",
-        ("pools", "*", "transform"): "transform: {fim: {rate: 50%, prefix: 1, middle: 2, suffix: 3}}",
-        ("pools", "*", "transform", "fim"): "fim: {rate: 50%, prefix: 1, middle: 2, suffix: 3}",
-        ("pools", "*", "transform", "fim", "rate"): "rate: 50%",
-        ("pools", "*", "transform", "fim", "prefix"): "prefix: '<|fim_prefix|>'",
-        ("pools", "*", "transform", "fim", "middle"): "middle: '<|fim_middle|>'",
-        ("pools", "*", "transform", "fim", "suffix"): "suffix: '<|fim_suffix|>'",
+        **{
+            (*place, *below): how
+            for place in (("pools", "*", "transform"), ("stages", "*", "transform", "*"))
+            for below, how in _TRANSFORM_EXAMPLES.items()
+        },
+        ("stages", "*", "transform"): f"transform: {{code: {{{_FIM}}}}}",
         ("start",): "start: {weights: FOLDER, prior: 15T}",
         ("start", "weights"): "weights: FOLDER",
         ("start", "revision"): "the revision as text, in quotes if it looks like a number",

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from recipe.config import Recipe
-from recipe.config.transform import FimConfig
+from recipe.config.problems import Place
+from recipe.config.transform import FimConfig, TransformConfig
 from recipe.config.transform_checks import marker_faults
 from recipe.errors import Problem, RecipeError
 from recipe.pools import Pool
@@ -23,31 +24,39 @@ def with_marker_ids(recipe: Recipe, pools: Mapping[str, Pool]) -> Recipe:
     Raises:
         RecipeError: a text is no token of the recipe's tokenizer, or there is none.
     """
-    named = {
-        name: pool.transform.fim
-        for name, pool in recipe.pools.items()
-        if pool.transform is not None and any(isinstance(m, str) for m in pool.transform.fim.markers.values())
-    }
+    named = [each for each in recipe.transforms if any(isinstance(m, str) for m in each.fim.markers.values())]
     if not named:
         return recipe
-    known, problems = _vocabulary(recipe, next(iter(named))), list[Problem]()
-    settled = dict(recipe.pools)
-    for name, fim in named.items():
-        transform = recipe.pools[name].transform
-        assert transform is not None
-        update = {"fim": _with_ids(name, fim, known, problems)}
-        settled[name] = recipe.pools[name].model_copy(
-            update={"transform": transform.model_copy(update=update)}
-        )
+    known, problems = _vocabulary(recipe, named[0].place), list[Problem]()
+    settled = {place: _with_ids(place, fim, known, problems) for place, _, fim in named}
     if problems:
         raise RecipeError(recipe.name, problems)
-    return recipe.model_copy(update={"pools": settled})
+    pools_now = {
+        name: pool.model_copy(
+            update={"transform": _replaced(pool.transform, settled.get(("pools", name, "transform", "fim")))}
+        )
+        for name, pool in recipe.pools.items()
+    }
+    stages = {}
+    for name, stage in recipe.stages.items():
+        own = {
+            pool: _replaced(transform, settled.get(("stages", name, "transform", pool, "fim")))
+            for pool, transform in (stage.transform or {}).items()
+        }
+        stages[name] = stage.model_copy(update={"transform": own}) if own else stage
+    return recipe.model_copy(update={"pools": pools_now, "stages": stages})
 
 
-def _vocabulary(recipe: Recipe, pool: str) -> dict[str, int]:
+def _replaced(transform: TransformConfig | None, fim: FimConfig | None) -> TransformConfig | None:
+    if transform is None or fim is None:
+        return transform
+    return transform.model_copy(update={"fim": fim})
+
+
+def _vocabulary(recipe: Recipe, place: Place) -> dict[str, int]:
     path = recipe.tokenizer.path if recipe.tokenizer is not None else None
     if path is None:
-        where = f"pools.{pool}.transform.fim"
+        where = ".".join(place)
         fix = "write the ids of the markers, or tokenizer: {path: FOLDER}"
         expected = "ids, or a recipe with a tokenizer.json that knows these tokens"
         raise RecipeError.single(
@@ -78,16 +87,13 @@ def token_ids(file: Path) -> dict[str, int]:
         ) from error
 
 
-def _with_ids(name: str, fim: FimConfig, known: Mapping[str, int], problems: list[Problem]) -> FimConfig:
+def _with_ids(place: Place, fim: FimConfig, known: Mapping[str, int], problems: list[Problem]) -> FimConfig:
     ids: dict[str, int] = {}
     for key, marker in fim.markers.items():
         if isinstance(marker, int) or marker in known:
             ids[key] = marker if isinstance(marker, int) else known[marker]
             continue
-        where, fix = (
-            f"pools.{name}.transform.fim.{key}",
-            "write its id, or the text exactly as the tokenizer has it",
-        )
+        where, fix = ".".join((*place, key)), "write its id, or the text exactly as the tokenizer has it"
         problems.append(Problem(where, repr(marker), "a token of the recipe's tokenizer", fix))
     return fim.model_copy(update=ids)
 
@@ -96,11 +102,10 @@ def marker_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> list[Problem]:
     """Markers that are marks of their pool, equal to each other, or ids that the model has no row for."""
     found = []
     vocab_size = recipe.model.vocab_size if recipe.model is not None else None
-    for name, pool in pools.items():
-        transform = recipe.pools[name].transform
-        if transform is None:
+    for place, name, fim in recipe.transforms:
+        if name not in pools:
             continue
-        marks = {"bos": pool.bos, "eos": pool.eos}
-        for fault in marker_faults(transform.fim, marks, vocab_size):
-            found.append(fault.below(("pools", name, "transform", "fim")).problem())
+        marks = {"bos": pools[name].bos, "eos": pools[name].eos}
+        for fault in marker_faults(fim, marks, vocab_size):
+            found.append(fault.below(place).problem())
     return found

@@ -166,7 +166,7 @@ def _of_stage(old: Recipe, new: Recipe, name: str, finished: bool) -> Iterator[P
                 continue  # the window goes with it
             given = f"{key} {_shown(getattr(becomes, key))}"
             expected = f"{key} {_shown(getattr(was, key))}, as so far"
-            fix = _OTHER_TRANSFORM if key == "fim" else _END_STAGE.format(name=name)
+            fix = (_OTHER_TRANSFORM if key == "fim" else _END_STAGE).format(name=name, pool=pool)
             yield Problem(f"{where}: pool {pool}", given, expected, fix)
         if keys:
             return
@@ -180,7 +180,8 @@ def _of_stage(old: Recipe, new: Recipe, name: str, finished: bool) -> Iterator[P
 
 
 _OTHER_TRANSFORM = (
-    "leave it; give what is ahead to another pool of the same files, with a transform of its own"
+    "end the stage here (its tokens as consumed) and add one after it, {{like: {name}, transform: "
+    "{{{pool}: …}}}}: what is left of a block is cut anew there; or branch the run so, with --end-stage"
 )
 _END_STAGE = "end the stage here (its tokens as consumed) and add a stage after it; or branch the run"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,9 @@ def test_invariant_11_a_trace_finds_what_rows_hold(tmp_path: Path):
 def test_what_was_served_cannot_be_changed_by_amendment_or_branch(tmp_path: Path, change: str):
     with start(tmp_path) as run:
         consume(run, 20)
-        with pytest.raises(RecipeError, match=r"fim[\s\S]*another pool of the same files"):
+        with pytest.raises(RecipeError, match=r"fim[\s\S]*end the stage here[\s\S]*transform: {code: …}"):
             run.amend([change], reason="test")
-    with pytest.raises(RecipeError, match=r"fim[\s\S]*another pool of the same files"):
+    with pytest.raises(RecipeError, match=r"fim[\s\S]*end the stage here[\s\S]*transform: {code: …}"):
         recipe.branch_run(tmp_path / "run", recipe.Wish(name="other", overrides=(change,)))
 
 
@@ -170,3 +171,84 @@ def test_a_balanced_proxy_is_audited_whole(tmp_path: Path):
         consume(run, 20, run.num_steps)
     report = audit_run(tmp_path / "run", full=True)
     assert report.ok, report.findings
+
+
+ALL = "{fim: {rate: 100%, prefix: 250, middle: 251, suffix: 252}}"
+
+
+def fresh_of(run: Run, steps: range) -> Counter[tuple[int, int, int]]:
+    """How often each token of the filled pool was served fresh, by epoch."""
+    found: Counter[tuple[int, int, int]] = Counter()
+    for step in steps:
+        epoch = run.stream().snapshot(step).pools[1].cursor.epoch
+        for row in range(4):
+            for p in run.stream().provenance(step, row):
+                if p.pool == "code":
+                    found.update((epoch, int(p.document), place) for place in range(p.fresh, p.stop))
+    return found
+
+
+@pytest.mark.parametrize("change", [ALL, "{fim: {rate: 0%, prefix: 250, middle: 251, suffix: 252}}"])
+def test_a_stage_that_is_ended_hands_what_is_left_of_a_block_to_another_transform(
+    tmp_path: Path, change: str
+):
+    """What was served stays, what is left of the block in progress is cut anew, and no token comes twice."""
+    with start(tmp_path) as run:
+        consume(run, 50)
+        held = [run.stream().batch(step)["input_ids"].copy() for step in range(50)]
+        consumed = run.stream().curriculum.positions_at(50)
+        rest = f"{{like: long, until: 20_000, transform: {{code: {change}}}}}"
+        run.amend([f"stages.long.until={consumed}", f"+stages.rest={rest}"], reason="fill in otherwise")
+    with recipe.open_run(tmp_path / "run") as run:
+        assert run.stream().snapshot(51).pools[1].cursor.cuts, "a block was cut"
+        for step in range(50, run.num_steps):
+            batch, pool = run.stream().batch(step), run.stream().pools.index("code")
+            marked = np.isin(batch["input_ids"][batch["pool"] == pool], [251])
+            segments = batch["segment_ids"][batch["pool"] == pool]
+            assert marked.sum() == ((segments.max(axis=1) + 1).sum() if change == ALL else 0)
+        consume(run, run.num_steps)
+        served = fresh_of(run, range(run.num_steps))
+        assert set(served.values()) == {1}
+        earlier = run.stream().at(49)
+        assert all(np.array_equal(earlier.batch(step)["input_ids"], held[step]) for step in range(32, 50))
+    report = audit_run(tmp_path / "run", full=True)
+    assert report.ok, report.findings
+
+
+def test_a_branch_ends_the_stage_and_fills_in_otherwise(tmp_path: Path):
+    with start(tmp_path) as run:
+        consume(run, 20)
+    ending = f"{{tokens: 8_000, transform: {{code: {ALL}}}}}"
+    (made,) = recipe.branch_run(tmp_path / "run", recipe.Wish(name="other", end_stage=ending))
+    with recipe.open_run(made) as run:
+        consume(run, 30, run.num_steps)
+    report = audit_run(made, full=True)
+    assert report.ok, report.findings
+
+
+def test_a_later_stage_s_own_transform_is_amended_before_it_begins(tmp_path: Path):
+    with start(tmp_path) as run:
+        consume(run, 20)
+        run.amend([f"+stages.long.transform={{code: {ALL}}}"], reason="more in the long stage")
+    with recipe.open_run(tmp_path / "run") as run:
+        consume(run, run.num_steps)
+    report = audit_run(tmp_path / "run", full=True)
+    assert report.ok, report.findings
+
+
+def test_a_pool_that_a_branch_renames_keeps_the_transforms_of_its_stages(tmp_path: Path):
+    write_pools(tmp_path, {"web": 300, "code": 300})
+    fim = {"fim": {"rate": "100%", "prefix": 250, "middle": 251, "suffix": 252}}
+    stages = STAGES | {"long": STAGES["long"] | {"transform": {"code": fim}}}
+    plain = plain_recipe(tmp_path, stages, pools={"web": {}, "code": {"transform": FIM}})
+    with recipe.start_run(recipe_from_plain(plain, source="test"), tmp_path / "run") as run:
+        consume(run, 20, 55)
+    for step in (20, 55):
+        wish = recipe.Wish(name=f"other{step}", renamed=(("code", "source"),))
+        (made,) = recipe.branch_run(f"{tmp_path / 'run'}@step:{step}", wish)
+        with recipe.open_run(made) as run, recipe.open_run(tmp_path / "run") as trunk:
+            assert run.recipe.rule("long", "source") == trunk.recipe.rule("long", "code")
+            assert np.array_equal(run.stream().batch(58)["input_ids"], trunk.stream().batch(58)["input_ids"])
+            consume(run, run.num_steps)
+        report = audit_run(made, full=True)
+        assert report.ok, report.findings

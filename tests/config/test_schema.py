@@ -39,8 +39,15 @@ def test_shipped_recipes_satisfy_it(file):
             "stages.short.objective": {"web": "rest", "code": "10%"},
             "stages.long": {"like": "short", "objective": None},
         },
+        {
+            "stages.short.transform": {
+                "web": {"fim": {"rate": "50%", "prefix": 4, "middle": "<m>", "suffix": 6}}
+            }
+        },
         {"start": {"weights": "w", "prior": "15T"}, "trainer": {"lr": "3e-4", "betas": [1, None]}},
         {"start": {"weights": "w", "prior": {"code": "15T"}}, "pools.web.renamed_from": "old"},
+        {"stages.short.slicing": {"align": "word", "offset": "random", "density": {"middle": "1/3"}}},
+        {"stages.short.slicing": {"stride": {"head": 8, "tail": "4Ki"}, "specials": "window", "density": 1}},
         {"policy": {"_target_": "a.B", "every": "1M", "reference": {"web": 2}}, "simulate_budget": "1T"},
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from recipe.config import recipe_from_plain, recipe_to_plain
 from recipe.errors import RecipeError
 from recipe.mixing.dealing import dealt_rows
 from recipe.mixing.snapshot import Snapshot
@@ -61,6 +62,9 @@ def drawn(draw: Any, root: Path, path: str, *, policies: tuple[str, ...], **top:
         }
         for _ in range(draw(st.integers(1, 2)))
     ]
+    for later in stages[1:]:
+        if draw(st.booleans()):
+            later["transform"] = {"p": {"fim": {"rate": draw(portion), "spm": "100%", **MARKERS}}}
     return world(root, {"p": filled, "q": {"max_epochs": 99}}, stages, seed=draw(st.integers(0, 3)), **top)
 
 
@@ -169,3 +173,73 @@ def test_markers_count_in_what_is_balanced(worlds: dict[str, World], size: int, 
         each = 12 // parts
         largest = max(costs[mine[j : j + each]].sum() for mine in rows for j in range(0, len(mine), each))
         assert stream.balance(step, size, micro).dealt == Fraction(int(largest) * parts, int(costs.sum()))
+
+
+def test_a_transform_of_every_stage_is_that_of_the_pool(tmp_path: Path):
+    write(tmp_path / "code", [n * n % 41 + 1 for n in range(200)])
+    fim = {"fim": {"rate": "60%", **MARKERS}}
+    stage = {"steps": 5, "context": 24, "batch": {"sequences": 4}, "weights": {"code": 1}}
+    own = world(tmp_path, {"code": {"transform": fim}}, [stage, stage | {"context": 40}]).stream()
+    staged = [each | {"transform": {"code": fim}} for each in (stage, stage | {"context": 40})]
+    assert everything(world(tmp_path, {"code": {}}, staged).stream()) == everything(own)
+
+
+def test_a_stage_s_own_transform_takes_the_place_of_the_pool_s(tmp_path: Path):
+    write(tmp_path / "code", [n * n % 41 + 1 for n in range(200)])
+    stage = {"steps": 5, "context": 24, "batch": {"sequences": 4}, "weights": {"code": 1}}
+    stages = [stage, stage | {"transform": {"code": {"fim": {"rate": "0%", **MARKERS}}}}]
+    made = world(tmp_path, {"code": {"transform": {"fim": {"rate": "100%", **MARKERS}}}}, stages)
+    marked = [sum(ids.count(5) for ids in batch["input_ids"]) for batch in everything(made.stream())]
+    assert all(marked[:5]) and not any(marked[5:])
+    assert made.stream().snapshot(6).pools[0].cursor.cuts
+
+
+@pytest.mark.parametrize(
+    ("transform", "stage", "where"),
+    [
+        ({"cod": {"fim": {"rate": "1%", **MARKERS}}}, {}, "stages.s0.transform.cod"),
+        ({"code": {"fim": {"rate": "101%", **MARKERS}}}, {}, "stages.s0.transform.code.fim.rate"),
+        (
+            {"code": {"fim": {"rate": "1%", **MARKERS, "middle": 4}}},
+            {},
+            "stages.s0.transform.code.fim.middle",
+        ),
+        (
+            {"code": {"fim": {"rate": "1%", **MARKERS, "middle": 999}}},
+            {},
+            "stages.s0.transform.code.fim.middle",
+        ),
+        ({"code": {"fim": {"rat": "1%", **MARKERS}}}, {}, "stages.s0.transform.code.fim.rat"),
+        ({"code": {"fim": {"rate": "1%", **MARKERS}}}, {"packing": "concat"}, "stages.s0.packing.method"),
+        ({"code": {"fim": {"rate": "1%", **MARKERS}}}, {"context": 4}, "stages.s0.context"),
+        ({"code": {"fim": {"rate": "1%", **MARKERS, "prefix": "<p>"}}}, {}, "stages.s0.transform.code.fim"),
+    ],
+)
+def test_what_is_wrong_with_a_stage_s_own_transform_is_told_there(
+    tmp_path: Path, transform: Any, stage: Any, where: str
+):
+    write(tmp_path / "code", [9, 9])
+    plain = {
+        "steps": 5,
+        "context": 24,
+        "batch": {"sequences": 4},
+        "weights": {"code": 1},
+        "transform": transform,
+    }
+    with pytest.raises(RecipeError) as caught:
+        world(tmp_path, {"code": {}}, [plain | stage], model={"vocab_size": 500})
+    assert where in [found.where for found in caught.value.problems]
+
+
+def test_the_texts_of_a_stage_s_own_markers_become_ids(tmp_path: Path):
+    added = [{"id": 4 + i, "content": text} for i, text in enumerate(("<pre>", "<mid>", "<suf>"))]
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps({"model": {"vocab": {"a": 0}}, "added_tokens": added}), "utf-8")
+    write(tmp_path / "code", [9, 9])
+    fim = {"rate": "50%", "prefix": "<pre>", "middle": 5, "suffix": "<suf>"}
+    stage = {"steps": 1, "context": 24, "batch": {"sequences": 1}, "weights": {"code": 1}}
+    stages = [stage, stage | {"transform": {"code": {"fim": fim}}}]
+    settled = world(tmp_path, {"code": {}}, stages, tokenizer={"path": str(file)}).recipe
+    assert settled.is_settled
+    assert settled.rule("s1", "code").fim.ids == (4, 5, 6) and settled.rule("s0", "code").fim is None
+    assert recipe_from_plain(recipe_to_plain(settled), source="stored") == settled

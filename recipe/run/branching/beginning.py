@@ -47,7 +47,7 @@ def renamed(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
         if isinstance(within := group.get("within"), dict) and "shares" in within:
             within["shares"] = _keys(within["shares"], names)
     for stage in data["stages"].values():
-        for form in (*SHARES, OBJECTIVE):
+        for form in (*SHARES, OBJECTIVE, "transform"):
             if form in stage:
                 stage[form] = _keys(stage[form], names)
     return recipe_from_plain(data, source=recipe.name)
