@@ -66,9 +66,10 @@ def find_pools(
 
 
 def _reads_text(name: str, course: Course) -> str | None:
-    """What metadata do not tell of a pool whose cuts are aligned."""
+    """What metadata do not tell of a pool whose cuts are aligned at texts."""
     rules = [r.rule(stage, name) for r in course.recipes if name in r.pools for stage in r.stages]
-    return "tokens are not looked at (metadata only)" if any(rule.align != "none" for rule in rules) else None
+    aligned = any(rule.align not in ("none", "section") for rule in rules)
+    return "tokens are not looked at (metadata only)" if aligned else None
 
 
 def _opened(

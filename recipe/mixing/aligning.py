@@ -16,10 +16,23 @@ from recipe.text.tokenizers import load_tokenizer
 from recipe.text.vocabulary import token_bytes
 
 
-def give_edges(recipe: Recipe, pool: Pool) -> None:
-    """Let a pool say where its texts may be cut; its tokenizer is loaded when it is asked."""
+def give_edges(recipe: Recipe, pool: Pool, spec: str | None = None) -> None:
+    """Let a pool say where its texts may be cut; its tokenizer is loaded when it is asked.
+
+    Args:
+        recipe: whose tokenizer it is.
+        pool: that is told.
+        spec: the tokenizer, where it is not where the recipe says.
+    """
     declared = recipe.tokenizer
-    pool.edges = partial(text_edges, None if declared is None else declared.builtin or declared.path, pool)
+    named = None if declared is None else declared.builtin or declared.path
+    pool.edges = partial(text_edges, spec or named, pool)
+
+
+def reads_text(recipe: Recipe, name: str) -> bool:
+    """Whether blocks of a pool are planned from its tokens: where cuts are aligned at texts."""
+    drawn = [stage for stage in recipe.stages.values() if takes_part(stage, name, recipe.groups)]
+    return any(recipe.rule(stage.name, name).align not in ("none", "section") for stage in drawn)
 
 
 def text_edges(spec: str | None, pool: Pool) -> Edges:

@@ -252,6 +252,8 @@ def no_sequences(recipe: Recipe, stage_name: str, pool: str, withdrawn: int = 0)
         ways += ["use tail: keep", "lower the window"]
     if rule.oversize == "drop":
         ways += ["use oversize: split"]
+    if rule.density is not None:
+        ways += ["keep more of its pieces (density)"]
     return Problem(
         f"stages.{stage_name}.{stage.shares_form}.{named}",
         f"pool {pool!r} gives 0 sequences (window {rule.window}, tail {rule.tail}, oversize {rule.oversize}"

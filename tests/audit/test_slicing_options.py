@@ -12,7 +12,8 @@ import recipe
 from recipe.audit import audit_run
 from recipe.config import recipe_from_plain
 from recipe.errors import RecipeError
-from recipe.integrations.acceptance import Sample, verify_run
+from recipe.integrations.acceptance import Sample, verify_package, verify_run
+from recipe.run.handover import Wanted, hand_over_run
 from recipe.run.run import Run
 from recipe.run.tracing.trace import trace_document
 from tests.audit.runs import plain_recipe
@@ -132,6 +133,16 @@ def test_metadata_alone_do_not_recompute_aligned_cuts_and_say_so(tmp_path: Path)
         consume(run, 20)
     report = audit_run(tmp_path / "run", metadata_only=True)
     assert "its cuts are aligned" in report.checked.pools["web"]
+
+
+def test_G1_a_package_is_accepted_with_the_pools_and_says_that_it_needs_them(tmp_path: Path):
+    with start(tmp_path, SLICINGS["aligned"]) as run:
+        consume(run, 20)
+    package = hand_over_run(tmp_path / "run", tmp_path / "package", Wanted(archive="none")).path
+    accepted = verify_package(package, pools_root=tmp_path)
+    assert accepted.ok, accepted
+    bare = verify_package(package)
+    assert "--pools-root" in str(bare)
 
 
 @pytest.mark.parametrize(

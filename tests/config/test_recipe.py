@@ -323,3 +323,31 @@ def test_the_plain_form_keeps_the_order(small):
     quotas = {"a": "1%", "z": "rest", "1e5": "2%", "no": "3%"}
     plain = recipe_to_plain(small({"pools": pools, QUOTAS: quotas}))
     assert list(plain["pools"]) == ["z", "a", "no", "1e5"]
+
+
+SLICINGS = [
+    {"align": "paragraph", "align_within": 9, "window": 40, "stride": 20},
+    {"offset": "random", "density": {"head": 1, "middle": 0.5, "tail": "1/3"}},
+    {"stride": {"head": 8, "tail": 16}, "specials": "window"},
+    {"offset": 0, "density": 1, "align": "none", "specials": "document"},
+]
+
+
+@pytest.mark.parametrize("slicing", SLICINGS)
+def test_slicing_survives_being_stored(small, slicing):
+    made = small({"stages.short.slicing": slicing})
+    again = recipe_from_plain(recipe_to_plain(made), source="stored")
+    assert again == made
+    assert again.rule("short", "web") == made.rule("short", "web")
+
+
+def test_slicing_as_it_was_is_the_same_rule_whether_it_is_written_or_not(small):
+    assert small({"stages.short.slicing": SLICINGS[3]}).rule("short", "web") == small().rule("short", "web")
+    assert "align" not in str(recipe_to_plain(small()))
+
+
+def test_an_aligned_rule_has_its_reach_and_regions_have_their_strides(small):
+    rule = small({"stages.short.slicing": {"align": "word", "stride": {"head": 8}}}).rule("short", "web")
+    assert (rule.align_within, rule.strides, rule.stride) == (7, (8, 512, 512), 512)
+    wrapped = small({"stages.short.slicing": {"specials": "window"}}).rule("short", "web")
+    assert (wrapped.window, wrapped.stride) == (510, 510)

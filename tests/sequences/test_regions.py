@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from recipe.sequences.slicing import (
     slice_documents,
     thinned,
 )
+from tests.mixing.build import plain_batch, stage, world, write
 from tests.sequences.build import rule, spans
 
 
@@ -76,3 +79,32 @@ def test_A15_marks_stand_round_every_window_and_count_as_special():
     marks = HAS_BOS | HAS_EOS | WRAPPED
     assert all(flags & marks == marks for flags in pieces.flags.tolist())
     assert len(pieces.flags) == 5
+
+
+def served(tmp_path: Path, **slicing: Any) -> dict[str, Any]:
+    """One document of five tokens in rows of six positions, two windows of four, rows in order."""
+    write(tmp_path / "a", [5], eos=True, bos=True)
+    keys = {"labels": slicing.pop("labels", "shifted")}
+    rule = {"specials": "window", "stride": 3, **slicing}
+    stages = [stage(6, {"a": 1}, batch=2, steps=1, slicing=rule, packing={"method": "none"})]
+    batch = plain_batch(world(tmp_path, {"a": {}}, stages, **keys).stream().batch(0))
+    order = sorted(range(2), key=lambda row: batch["input_ids"][row])
+    return {name: [column[row] for row in order] for name, column in batch.items()}
+
+
+def test_A15_every_token_is_a_label_once_whatever_the_overlap(tmp_path: Path):
+    """Tokens 10..14: windows 10..13 and 13..14, of which 13 is read again; the default window is 6 - 2."""
+    batch = served(tmp_path)
+    assert batch["input_ids"] == [[2, 10, 11, 12, 13, 1], [2, 13, 14, 1, 0, 0]]
+    assert batch["labels"] == [[10, 11, 12, 13, 1, -100], [-100, 14, 1, -100, -100, -100]]
+    assert batch["attention_mask"] == [[1] * 6, [1, 1, 1, 1, 0, 0]]
+
+
+def test_A15_without_overlap_the_mark_predicts_the_first_token(tmp_path: Path):
+    batch = served(tmp_path, stride=4)
+    assert batch["labels"] == [[10, 11, 12, 13, 1, -100], [14, 1, -100, -100, -100, -100]]
+
+
+def test_A15_labels_equal_to_inputs(tmp_path: Path):
+    batch = served(tmp_path, labels="inputs")
+    assert batch["labels"] == [[-100, 10, 11, 12, 13, 1], [-100, -100, 14, 1, -100, -100]]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.aligning import give_edges, reads_text
 from recipe.mixing.opening import close_pools
 from recipe.pools import Finding, Pool, open_pool
 from recipe.pools.card import CARD_NAME
@@ -16,7 +17,7 @@ from recipe.run.folder import RunFolder
 from recipe.run.handover.data import pool_folders
 from recipe.run.handover.record import record_of
 from recipe.run.handover.staging import SUMS_NAME, is_inside, sha256_of
-from recipe.run.handover.statements import INDEX_NAME, POOLS, RUN, Subject
+from recipe.run.handover.statements import INDEX_NAME, POOLS, RUN, TOKENIZER, Subject
 from recipe.run.manifest import manifest_path, read_manifest, yaml_value
 from recipe.run.opening import find_place
 from recipe.run.place import stream_of
@@ -116,6 +117,12 @@ def receive(folder: Path, pools_root: Path | None = None) -> Received:
     return Received(subject, stream)
 
 
+def _tokenizer(folder: Path) -> str | None:
+    """The tokenizer in a package, if it has the files of one."""
+    file = folder / TOKENIZER / "tokenizer.json"
+    return str(file.parent) if file.is_file() else None
+
+
 def _pools(folder: Path, state: State, pools_root: Path | None) -> dict[str, Pool]:
     folders, recipe = pool_folders(state.recipe), state.recipe
     root = folder / POOLS if pools_root is None else pools_root
@@ -127,8 +134,12 @@ def _pools(folder: Path, state: State, pools_root: Path | None) -> dict[str, Poo
         opened = open_metadata if bare else open_pool
         try:
             pools[name] = opened(place, name, eos=config.eos, bos=config.bos)
+            give_edges(recipe, pools[name], _tokenizer(folder))
         except RecipeError as error:
             problems += error.problems
+        if bare and reads_text(recipe, name):
+            expected = "its tokens (--pools-root): cuts are aligned at what they spell"
+            problems.append(Problem(f"pools.{name}", "metadata alone", expected, "say --pools-root DIR"))
     if problems:
         close_pools(pools.values())
         raise RecipeError(f"{folder}: pools", problems)
