@@ -16,7 +16,7 @@ from recipe.mixing.snapshot import COUNTS, PoolState, Snapshot
 from recipe.mixing.stream import PieceAt, Stream
 from tests.mixing.build import FIRST, World, world
 from tests.mixing.reference import Source, carried
-from tests.mixing.worlds import Bank, Case, draw_case
+from tests.mixing.worlds import Bank, Case, draw_case, draw_stage
 
 Batches = list[tuple[int, dict[str, Any], list[list[PieceAt]]]]
 
@@ -162,6 +162,32 @@ def test_invariant_3_a_token_is_a_label_once_iff_the_one_before_it_was_served_fr
     assert Counter({t: n for t, n in labels.items() if t not in firsts}) == right
     begun = [doc for source in case.sources.values() for doc in source.docs if doc.tokens]
     assert all(doc.bos is not None for doc in begun if labels[doc.tokens[0]])
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_invariant_3_with_marks_round_windows_a_token_is_a_label_once_iff_it_was_served_fresh(
+    bank: Bank, data: st.DataObject
+):
+    draw = data.draw
+    chosen = draw(st.sampled_from([name for name, marked in bank.marked.items() if marked]))
+    planned = draw_stage(draw, ["p"])
+    context = planned["context"] + 3
+    window = draw(st.integers(1, context - 2))
+    slicing = planned["slicing"] | {"window": window, "stride": draw(st.integers(1, window))}
+    slicing |= {"specials": "window", "min_tail": 0, "overlap_labels": False}
+    method = draw(st.sampled_from(["best_fit", "none"]))
+    planned |= {"context": context, "slicing": slicing, "packing": method, "chunk": 10_000}
+    keys = {"labels": draw(st.sampled_from(["shifted", "inputs"]))}
+    made = world(bank.root, {"p": {"path": chosen}}, [planned], **keys)
+    labels: Counter[int] = Counter()
+    right: Counter[int] = Counter()
+    for _, batch, pieces in read(made.stream()):
+        labels.update(label for label in batch["labels"].reshape(-1).tolist() if label >= FIRST)
+        for piece in (piece for row in pieces for piece in row):
+            tokens = bank.sources[chosen].docs[piece.document].tokens
+            right.update(tokens[piece.fresh : piece.stop])
+    assert labels == right
 
 
 def without(case: Case, bank: Bank, *, labels: str, **rules: bool) -> Case:
