@@ -3,7 +3,8 @@
 torch makes shared memory for every tensor of another process, and hands it over as a file descriptor over a
 connection that is made for it. Here a worker has a few slabs of shared memory, each handed over once. An item
 is copied into one that is free, and only its number is sent; where it arrives it is cut into the same
-tensors, over that memory. The slab is free again once nobody there holds any of them.
+tensors, over that memory. The slab is free again once nobody there holds any of them; a process that is
+forked from there and goes on reading an item it found has to copy it, as it holds nothing here.
 """
 
 from __future__ import annotations
