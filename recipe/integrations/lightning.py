@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from recipe.errors import Problem, RecipeError
 from recipe.integrations.torch.place import Item, TrainerPlace
+from recipe.integrations.torch.ranks import Ranks
 from recipe.integrations.torch.saved import whole_step
 from recipe.integrations.torch.workers import worker_and_workers
 from recipe.run.manifests import run_manifests
@@ -56,14 +57,10 @@ class RunDataModule(LightningDataModule):
         step = trainer.global_step if self._resumed is None else self._resumed
         if step < self.run.step:
             self.run = open_run(self.run.path, state=self.run.state(step))
-        place = TrainerPlace(
-            self.run.state(self.run.step),
-            dp_rank=trainer.global_rank,
-            dp_size=trainer.world_size,
-            micro_batch=self._micro_batch,
-        )
+        ranks = _ranks(trainer)
+        self._check(trainer, ranks.dp_size)
+        place = TrainerPlace(self.run.state(self.run.step), **ranks._asdict(), micro_batch=self._micro_batch)
         place.step = step
-        self._check(trainer)
         return DataLoader(_Items(place, self._micro_batch), batch_size=None, num_workers=self._num_workers)
 
     def state_dict(self) -> dict[str, Any]:
@@ -84,13 +81,13 @@ class RunDataModule(LightningDataModule):
             raise ValueError(f"step {step}; expected 0..{self.run.num_steps}, the steps of {self.run.path}")
         self._resumed = step
 
-    def _check(self, trainer: Any) -> None:
+    def _check(self, trainer: Any, dp_size: int) -> None:
         problems = []
         if trainer.max_steps != self.run.num_steps:
             expected, fix = f"{self.run.num_steps}, the run's", "Trainer(max_steps=run.num_steps)"
             problems.append(Problem("max_steps", trainer.max_steps, expected, fix))
         for batch in sorted({stretch.batch for stretch in self.run.stream().curriculum.stretches}):
-            items = 1 if self._micro_batch is None else batch // trainer.world_size // self._micro_batch
+            items = 1 if self._micro_batch is None else batch // dp_size // self._micro_batch
             if trainer.accumulate_grad_batches != items:
                 given = f"{trainer.accumulate_grad_batches} items of {self._micro_batch or 'all'} sequences"
                 fix = f"Trainer(accumulate_grad_batches={items}); a ramp of batches needs one item a step"
@@ -98,6 +95,12 @@ class RunDataModule(LightningDataModule):
                 problems.append(Problem("accumulate_grad_batches", given, expected, fix))
         if problems:
             raise RecipeError(f"{self.run.path}: not the recipe's steps", problems)
+
+
+def _ranks(trainer: Any) -> Ranks:
+    """As the strategy deals data: processes that share a model's parts read the same rows."""
+    told = trainer.distributed_sampler_kwargs
+    return Ranks(0, 1) if told is None else Ranks(int(told["rank"]), int(told["num_replicas"]))
 
 
 class _Items(IterableDataset[Item]):
