@@ -132,7 +132,7 @@ def test_E2_what_the_trunk_spent_stays_spent_in_a_branch(trunk: Path):
 
 @pytest.mark.parametrize(
     "slicing",
-    [{}, {"offset": "random", "stride": {"head": 9}}, {"window": 9, "density": {"middle": 0.5}}],
+    [{}, {"offset": "random", "stride": {"head": 9}}, {"density": {"middle": 0.5}}],
     ids=str,
 )
 def test_invariant_8_branches_draw_alike_up_to_the_first_cut_and_the_same_blocks_always(
