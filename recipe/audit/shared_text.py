@@ -44,7 +44,7 @@ class Slice(NamedTuple):
     ``firsts``: first token of every stretch of n tokens; ``groups``: which hash of ``stretches`` it has.
     ``short_groups``: of every document that is shorter, which hash of ``shorts`` it has; -1 of the others.
     Entries of ``stretches`` are indices into ``firsts``; those of ``shorts`` are documents of the slice.
-    ``anchors``: of every short document with ``ANCHOR`` tokens or more, the stretch of so many that is rarest;
+    ``anchors``: of every short document with ``ANCHOR`` tokens or more, its rarest stretch of so many; its
     entries are indices into ``anchored``, sorted lines of hash, document, and token of it where that stands.
     """
 

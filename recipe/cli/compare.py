@@ -6,11 +6,10 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from shlex import quote
 
 from rich.text import Text
 
-from recipe.cli.options import add_json, whole
+from recipe.cli.options import add_json, check_file, whole
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.errors import Problem, RecipeError
 from recipe.report.comparison import comparison_tables, warning_lines
@@ -84,7 +83,7 @@ def _add_recorded(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Compare; 1 when an arm is worse than a margin allows."""
     if args.figure is not None:
-        _check_figure(args.figure)
+        check_file("recipe compare", "--figure", args.figure, "compare.svg")
     question = Question(
         step=args.step,
         no_worse_than=_margins(args.no_worse_than),
@@ -100,18 +99,6 @@ def execute(args: argparse.Namespace) -> int:
         return _answer(comparison, None, args)
     decision = _decided(args, comparison)
     return NOT_AGREED if decision is None else _answer(comparison, decision, args)
-
-
-def _check_figure(path: Path) -> None:
-    """Refuse a figure that cannot be written, before anything is compared or put on record."""
-    if path.is_dir():
-        expected, fix = "a file", f"give it a name in there: --figure {path / 'compare.svg'}"
-    elif not path.parent.is_dir():
-        expected = f"a file in a folder that is there, not {path.parent}"
-        fix = f"make that folder first (mkdir -p {quote(str(path.parent))}), or choose another"
-    else:
-        return
-    raise RecipeError.single("recipe compare", "--figure", given=path, expected=expected, fix=fix)
 
 
 def _opened(args: argparse.Namespace, histories: Sequence[History], question: Question) -> Comparison | None:

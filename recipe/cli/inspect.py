@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recipe.cli.options import add_json, whole
+from recipe.cli.options import add_json, check_file, whole
 from recipe.cli.output import print_json, print_tables, progress, say
 from recipe.errors import RecipeError
 from recipe.report.looks import look_lines, look_page
@@ -65,14 +65,8 @@ def execute(args: argparse.Namespace) -> int:
             expected="--step and --row, or --document",
             fix=f"recipe inspect {args.run} --step N --row R; or --document ID",
         )
-    if args.html is not None and not args.html.absolute().parent.is_dir():
-        raise RecipeError.single(
-            "recipe inspect",
-            "--html",
-            given=args.html,
-            expected="a file in a folder that is there",
-            fix=f"make the folder {args.html.parent}, or name another file",
-        )
+    if args.html is not None:
+        check_file("recipe inspect", "--html", args.html, "row.html")
     looks, told = _looks(args)
     if args.json:
         print_json([look.to_plain() for look in looks])

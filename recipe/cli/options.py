@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from recipe.errors import RecipeError
 
@@ -158,3 +159,25 @@ def is_override(word: str) -> bool:
     [True, True, False, False]
     """
     return word.startswith("~") or ("=" in word and not Path(word).is_file())
+
+
+def check_file(verb: str, option: str, path: Path, like: str) -> None:
+    """Refuse a file that cannot be written, before anything is computed or put on record.
+
+    Args:
+        verb: such as ``recipe compare``.
+        option: which names the file.
+        path: of the file.
+        like: a name it may have.
+
+    Raises:
+        RecipeError: a folder, or a file in a folder that is not there.
+    """
+    if path.is_dir():
+        expected, fix = "a file", f"give it a name in there: {option} {path / like}"
+    elif not path.parent.is_dir():
+        expected = f"a file in a folder that is there, not {path.parent}"
+        fix = f"make that folder first (mkdir -p {quote(str(path.parent))}), or choose another"
+    else:
+        return
+    raise RecipeError.single(verb, option, given=path, expected=expected, fix=fix)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
 from recipe.cli.found import refuse_missing
-from recipe.cli.options import add_allow_target, add_json, add_recipe_words, split_words
+from recipe.cli.options import add_allow_target, add_json, add_recipe_words, check_file, split_words
 from recipe.cli.output import print_json, print_tables, say
 from recipe.config import load_recipe
-from recipe.mixing.plan import make_plan
+from recipe.mixing.diagnosis import diagnose
+from recipe.mixing.plan import Plan, make_plan
+from recipe.report.diagnoses import diagnosis_page, diagnosis_tables
 from recipe.report.plans import plan_tables
 from recipe.report.starts import policy_line, prior_line
 from recipe.run.statement import prior_of
+from recipe.run.writes import replace_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,27 +30,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="walk the whole run over metadata instead of estimating from blocks",
     )
+    parser.add_argument(
+        "--diagnose",
+        action="store_true",
+        help="also how often tokens are read, where documents are cut, how rows fill, what each epoch gives",
+    )
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="write that as a page of figures (HTML)")
     add_allow_target(parser)
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Plan; 1 when the plan cannot be carried out."""
+    if args.figures is not None:
+        check_file("recipe plan", "--figures", args.figures, "plan.html")
     source, overrides = split_words(args.words)
     recipe = load_recipe(source, overrides, config_dir=args.config_dir)
     refuse_missing(recipe, source)
     plan = make_plan(recipe, exact=args.exact, allow_targets=args.allow_target)
     prior = prior_of(plan.recipe)
     plain = {**plan.to_plain(), "prior": prior}
+    found = _diagnosed(plan, args)
     if args.json:
-        print_json(plain)
+        print_json(plain if found is None else {**plain, "diagnosis": found})
     else:
         print_tables(plan_tables(plain))
+        print_tables([] if found is None or args.figures else diagnosis_tables(found))
         print_tables([] if prior is None else [Text(prior_line(prior))])
     if recipe.policy is not None:
         say(policy_line(recipe.policy.target), quiet=args.json)
-    for warning in plan.warnings:
-        say(f"warning: {warning}", quiet=args.json)
+    for kind, sentences in (("warning", plan.warnings), ("advice", plan.advice)):
+        for sentence in sentences:
+            say(f"{kind}: {sentence}", quiet=args.json)
     for problem in plan.problems:
         print(problem, file=sys.stderr)
     return 1 if plan.problems else 0
+
+
+def _diagnosed(plan: Plan, args: argparse.Namespace) -> dict[str, Any] | None:
+    """What the rules do to the texts, if it is asked for; written as a page where one is named."""
+    if not args.diagnose and args.figures is None:
+        return None
+    found = {
+        stage: {name: one.to_plain() for name, one in pools.items()}
+        for stage, pools in diagnose(plan).items()
+    }
+    if args.figures is not None:
+        page = diagnosis_page(f"{plan.recipe.name}: what its rules do", found)
+        replace_file(args.figures, page.encode())
+        say(f"{args.figures}: figures of {sum(map(len, found.values()))} pools", quiet=args.json)
+    return found

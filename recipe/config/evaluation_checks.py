@@ -45,7 +45,7 @@ def _as_training(recipe: Recipe, rule: ScoringRule) -> Iterator[Fault]:
             fix = f"write another, such as {_another(rule, trained)}"
             yield Fault(("stride",), given, "a stride that no stage trains with", fix)
             break
-    if rule.offset == 0:
+    if rule.offset == 0 and not all(of.random_offset for of in trained.values()):
         fix = f"write a positive one, such as {max(1, rule.stride // 2)}"
         yield Fault(("offset",), "0, where training's windows start too", "1 or more", fix)
 

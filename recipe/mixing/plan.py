@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from recipe.config import Recipe, Rule
 from recipe.maths.shares import effective_share
+from recipe.mixing.advice import advice_on
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.cursor_block import block_place
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
@@ -81,6 +82,7 @@ def make_plan(
         end_step=end.step if end is not None and end.ended else None,
         problems=tuple(problems),
         warnings=(*warnings, *parallel_warnings(settled), *loss_warnings(settled)),
+        advice=advice_on(settled, stages, {name: pool.num_documents for name, pool in opened.items()}),
         opened=opened,
     )
 

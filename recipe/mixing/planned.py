@@ -108,6 +108,8 @@ class Plan:
     """Where a walked run ends before its planned length, because a pool runs dry."""
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    """What may be better, where nothing is wrong."""
     opened: Mapping[str, Pool] = field(default_factory=dict)
     """The pools that have a folder."""
 
@@ -135,6 +137,7 @@ class Plan:
                 for p in self.problems
             ],
             "warnings": list(self.warnings),
+            "advice": list(self.advice),
         }
 
 
