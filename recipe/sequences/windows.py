@@ -160,13 +160,11 @@ def _marks(size: int, bos: bool, eos: bool, cutting: Cutting) -> int:
     return flags
 
 
-@inlined
-def _room(out: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The same columns, with at least one more after the k that are in use."""
-    if k < out.shape[1]:
-        return out
-    more = np.empty((5, 2 * k + 16), np.int64)
-    more[:, :k] = out
+@kernel
+def _longer(out: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same columns, with room for as many more."""
+    more = np.empty((5, 2 * out.shape[1] + 16), np.int64)
+    more[:, : out.shape[1]] = out
     return more
 
 
@@ -231,10 +229,12 @@ def cut_runs(
                 dropped[gone - 1] += stop - fresh
                 break
             start = _start_forward((start, fresh), at, reading, aligned)
-            out = _room(out, k)
+            if k == out.shape[1]:
+                out = _longer(out)
             out[0, k], out[1, k], out[2, k], out[3, k] = document, start, stop, fresh
+            size = stop - start + (front if fresh == 0 else 0)
             out[4, k] = alone | _marks(
-                stop - start, fresh == 0 and bos, stop == n and documents.eos[document], cutting
+                size, fresh == 0 and bos, stop == n and documents.eos[document], cutting
             )
             k += 1
             step = cutting.window if fresh == 0 and head > 0 else _stride_at(stop, n, cutting)
