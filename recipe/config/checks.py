@@ -25,6 +25,7 @@ from recipe.config.stage import Stage
 from recipe.config.stage_checks import STAGE_CHECKS, exactly_one, pool_slicing_faults
 from recipe.config.transform_checks import TRANSFORM_CHECKS, transform_stage_faults
 
+from recipe.config.view_checks import view_faults
 _NAME = re.compile(r"(?!_target_$)[^\W.][\w-]*")
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
@@ -68,7 +69,7 @@ def _pools(recipe: Recipe) -> Iterator[Fault]:
 
 
 def _is_somewhere(name: str, pool: PoolConfig) -> Iterator[Fault]:
-    if not given_of(pool, ("path", "stock")):
+    if not given_of(pool, ("path", "stock", "of")):
         expected = "a path, or a stock to plan with, or both"
         fix = "write {path: FOLDER}, or {stock: 10B} for a plan without data"
         yield Fault(("pools", name, "path"), "neither path nor stock", expected, fix)
@@ -225,6 +226,7 @@ _CHECKS = (
     *TRANSFORM_CHECKS,
     _renamed,
     _group_names,
+    view_faults,
     _groups,
     _stages,
     _policy,

@@ -12,16 +12,16 @@ from recipe.config.problems import TARGET, Fault, Place, Unresolved
 from recipe.config.strict_yaml import DEEPEST
 
 
-def _exact(value: Any) -> Any:
+def exact(value: Any) -> Any:
     """The same with floats as their shortest decimal text (YAML gives that), and lists for tuples."""
     if isinstance(value, float) and isfinite(value):
         return repr(value)
     if isinstance(value, Mapping):
-        return {key: _exact(below) for key, below in value.items()}
-    return [_exact(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: exact(below) for key, below in value.items()}
+    return [exact(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-FreeMapping = Annotated[dict[str, Any], BeforeValidator(_exact)]
+FreeMapping = Annotated[dict[str, Any], BeforeValidator(exact)]
 """A mapping of plain values; that they are plain is checked by `free_faults`."""
 
 

@@ -15,6 +15,7 @@ from recipe.config.slicing import SlicingConfig
 from recipe.config.transform import TransformConfig
 from recipe.config.values import Amount, Count, Multiple, Prior, Ramp, RampSteps, Text
 
+from recipe.config.view import By, Where
 Exhaustion = Literal["repeat", "stop", "redistribute"]
 Method = Literal["best_fit", "concat", "none"]
 Attention = Literal["piece", "sequence"]
@@ -215,3 +216,16 @@ class PoolConfig(Model):
     """Id that ends a document, for files made elsewhere that do not say it."""
     bos: Amount | None = None
     """Id that starts a document, for files made elsewhere that do not say it."""
+    of: Text | None = None
+    """A view: the documents of the folder that another pool names, or as many of them as pass its filters.
+    In a stage each is owned by the first such pool that draws from them and holds it."""
+    where: Where | None = None
+    """Only documents whose tags, id, group or source are so: ``{language: en, quality: {min: 0.5},
+    licence: [mit, apache-2.0], source: {not: forum}}``; all must hold."""
+    min_tokens: Count | None = None
+    """Only documents of so many body tokens or more."""
+    max_tokens: Count | None = None
+    """Only documents of so many body tokens or fewer."""
+    by: By | None = None
+    """What the tokens are counted of: each ``document`` (default), the ``group`` it belongs to, for which
+    ``where`` must hold of all its documents, too; or its largest unit with what that ``needs``."""

@@ -35,6 +35,7 @@ from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
 from recipe.config.transform import MARKERS, FimConfig, Stated, TransformConfig, stated_transforms
 from recipe.config.values import LARGEST_SEED, Count, Name, Seed
+from recipe.config.view import owners, parent_name
 from recipe.maths.shares import loss_weights
 
 __all__ = ["LARGEST_SEED", "Recipe", "Rule"]
@@ -74,6 +75,9 @@ class Rule:
     @property
     def room(self) -> int:
         """Positions that a piece and its marks may take: the context, less the markers of a transform."""
+    behind: tuple[str, ...] = ()
+    """Of pools that share its folder and come before it: what their orders are keyed by. It leaves out what
+    they hold."""
         return self.context - (0 if self.fim is None else MARKERS)
 
 
@@ -233,6 +237,7 @@ class Recipe(Model):
 
     @property
     def longest_context(self) -> int:
+            behind=tuple(self.order_name(name) for name in owners(self, stage_name, pool_name)),
         """Positions of the longest sequence of all stages."""
         return max(stage.context for stage in self.stages.values())
 
@@ -243,7 +248,8 @@ class Recipe(Model):
 
     def epochs_allowed(self, pool_name: str) -> int:
         """Readings of a pool that are allowed."""
-        return self.pools[pool_name].max_epochs or self.max_epochs
+        parent = self.pools[parent_name(self.pools, pool_name)]
+        return self.pools[pool_name].max_epochs or parent.max_epochs or self.max_epochs
 
     def exhaustion(self, pool_name: str) -> Exhaustion:
         """What happens when a pool was read whole."""
@@ -267,9 +273,13 @@ class Recipe(Model):
         """Where a pool is.
 
         Raises:
+    def folder(self, pool_name: str) -> str | None:
+        """The path of a pool as it is stated: its own, or that of the pool it is a view of."""
+        return self.pools[parent_name(self.pools, pool_name)].path
+
             ValueError: the pool has a stock to plan with, and no path.
         """
-        path = self.pools[pool_name].path
+        path = self.folder(pool_name)
         if path is None:
             raise ValueError(f"pool {pool_name!r} has no path")
         return Path(self.pools_root or "").expanduser() / Path(path).expanduser()

@@ -16,7 +16,7 @@ from recipe.config.values import Amount, Count, amount_schema, read_count
 from recipe.maths.shares import parse_weight, weight_text
 
 Tail = Literal["keep", "backfill", "drop", "pad"]
-Oversize = Literal["split", "truncate", "drop"]
+Oversize = Literal["split", "truncate", "drop", "route"]
 Specials = Literal["document", "window"]
 Align = Literal["none", "section", "paragraph", "sentence", "line", "word", "number"]
 
@@ -118,7 +118,8 @@ class SlicingConfig(Model):
     overlap_labels: bool | None = None
     """Whether tokens read again as overlap carry labels again; default false."""
     oversize: Oversize | None = None
-    """Documents longer than the window: ``split`` (default), ``truncate`` or ``drop``."""
+    """Documents longer than the window: ``split`` (default), ``truncate`` or ``drop``; of a pool with
+    ``max_tokens`` also ``route``: another view of its folder takes what is longer, whole."""
     offset: Literal[0, "random"] | None = None
     """Where the windows of a document start that is longer than one: at token 0 (default), or ``random``, at
     a place before the stride that hashes choose anew in every epoch; the tokens before it are a piece."""
@@ -167,7 +168,7 @@ class SlicingConfig(Model):
             tail=self.tail or "keep",
             min_tail=self.min_tail if self.min_tail is not None else window // 4,
             overlap_labels=bool(self.overlap_labels),
-            oversize=self.oversize or "split",
+            oversize="split" if self.oversize in (None, "route") else self.oversize,
             strides=strides if head != middle or tail != middle else None,
             random_offset=self.offset == "random",
             density=(kept[0], kept[1], kept[2]) if set(kept) != {1} else None,

@@ -31,9 +31,6 @@ def keys_of(model: type[Model]) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items() if not info.exclude]
 
 
-_VIEW_LATER = "views of a pool; prepare a pool of its own instead"
-_POOL_LATER = dict.fromkeys(("of", "where", "min_tokens", "max_tokens", "by"), _VIEW_LATER)
-
 _FIM = "fim: {rate: 50%, prefix: 1, middle: 2, suffix: 3}"
 _TRANSFORM_EXAMPLES: dict[tuple[str, ...], str] = {
     (): f"transform: {{{_FIM}}}",
@@ -71,21 +68,14 @@ VOCABULARY = Vocabulary(
             )
         },
     },
-    later={
-        ("pools", "*"): _POOL_LATER,
-        **{
-            (*place, "packing"): {"eos_keep": "random separators; leave it out, every separator is kept"}
-            for place in (("every_stage",), ("stages", "*"))
-        },
-    },
-    later_values={
-        "oversize": {"route": "prepare long documents as a pool of their own"},
-        "attention": {"group": "use piece, or sequence"},
-    },
+    later={},
+    later_values={},
     examples={
         ("seed",): "seed: 1",
         ("pools",): "pools: {web: {path: pools/web}}",
         ("pools", "*"): "{path: FOLDER}",
+        ("pools", "*", "of"): "the name of a pool with a path, in quotes if it looks like a number",
+        ("pools", "*", "where"): "where: {language: en, quality: {min: 0.5}, source: {not: forum}}",
         ("pools", "*", "path"): "the path as text, in quotes if it looks like a number",
         ("pools", "*", "renamed_from"): "the name the pool had before, in quotes if it looks like a number",
         **{
