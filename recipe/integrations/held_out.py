@@ -31,7 +31,7 @@ class HeldOutRows(Dataset[Row]):
         return len(self._rows["input_ids"])
 
     def __getitem__(self, row: int) -> Row:
-        """``input_ids, labels`` int64[context]; ``position_ids, segment_ids`` int32; ``attention_mask`` int8."""
+        """``input_ids, labels`` int64[context]; ``position_ids, segment_ids`` int32; the mask int8."""
         return {name: array[row] for name, array in self._rows.items()}
 
     @property
