@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.config import fingerprint
-from recipe.integrations.exporting.formats import BYTES_PER_POSITION, WRITERS
+from recipe.integrations.exporting.formats import BYTES_PER_POSITION, WRITERS, WouldLoseError
 from recipe.integrations.exporting.layout import Shard, Wanted, shards
 from recipe.integrations.exporting.rows import counts_of
 from recipe.integrations.exporting.subject import Subject
@@ -67,7 +67,8 @@ def export(
 
     Raises:
         RecipeError: no such steps, no room, another export in the folder, or a format that would lose
-            something without ``lossy``.
+            something without ``lossy``. Refused, it leaves nothing of its own; where the disk is full, the
+            files that are whole stay to be gone on from.
     """
     target, found = Target(Path(folder)), shards(subject, wanted)
     with target.held():
@@ -78,15 +79,19 @@ def export(
             )
         statement = _statement(subject, wanted, found)
         target.begin(statement)
-        manifests, written = [], 0
+        manifests, written = list[Plain](), list[Plain]()
         for number, shard in enumerate(found, 1):
             manifest = target.manifest(shard.stem, _identity(subject, shard, wanted))
             if manifest is None:
-                manifest = _write(target, subject, shard, wanted)
-                written += 1
+                try:
+                    manifest = _write(target, subject, shard, wanted)
+                except WouldLoseError:
+                    target.take_back(written)
+                    raise
+                written.append(manifest)
             manifests.append(manifest)
             watch(number, len(found))
-        return _done(target, statement, manifests, written)
+        return _done(target, statement, manifests, len(written))
 
 
 def _write(target: Target, subject: Subject, shard: Shard, wanted: Wanted) -> Plain:

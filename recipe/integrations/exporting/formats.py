@@ -12,7 +12,7 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from recipe.config import fingerprint
-from recipe.errors import RecipeError
+from recipe.errors import Problem, RecipeError
 from recipe.integrations.exporting.layout import Format, Shard, Wanted
 from recipe.integrations.exporting.rows import batches_of
 from recipe.integrations.parquet import ARRAYS, FileRules, ParquetSink
@@ -27,6 +27,10 @@ WEIGHT = "loss_weight"
 NO_LABEL = -100
 _UINT16_VOCAB = 65500
 """Megatron keeps ids of smaller vocabularies in two bytes (``DType.optimal_dtype``)."""
+
+
+class WouldLoseError(RecipeError):
+    """The format cannot hold what is exported: no part of such an export is of use."""
 
 
 def write_parquet(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
@@ -112,7 +116,7 @@ def write_megatron(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
     next position, segments and positions, and of a recipe with an objective rows whose weight is not 1.
 
     Raises:
-        RecipeError: something would be lost, and ``lossy`` was not said.
+        WouldLoseError: something would be lost, and ``lossy`` was not said.
     """
     sizes = [pool.card.vocab_size for pool in shard.stream.ground.pools]
     is_small = all(size is not None and size < _UINT16_VOCAB for size in sizes)
@@ -159,13 +163,12 @@ def megatron_rows(batch: Batch, *, shifted: bool) -> tuple[NDArray[np.int64], di
     }
 
 
-def _would_lose(step: int, found: dict[str, int]) -> RecipeError:
+def _would_lose(step: int, found: dict[str, int]) -> WouldLoseError:
     told = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in found.items())
-    return RecipeError.single(
-        "recipe export", "--format", given=f"megatron; step {step} has {told}",
-        expected="sequences that ids alone say: documents joined, every position a label of weight 1",
-        fix="add --lossy to leave out mask, weights, isolation; or train from recipe.integrations.megatron",
-    )  # fmt: skip
+    expected = "sequences that ids alone say: documents joined, every position a label of weight 1"
+    fix = "add --lossy to leave out mask, weights, isolation; or train from recipe.integrations.megatron"
+    given = f"megatron; step {step} has {told}"
+    return WouldLoseError("recipe export", [Problem("--format", given, expected, fix)])
 
 
 def _npy(folder: Path, shard: Shard, name: str, dtype: Any, shape: tuple[int, ...]) -> np.memmap[Any, Any]:

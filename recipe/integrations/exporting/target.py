@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ class Target:
     def __init__(self, path: Path) -> None:
         """Nothing is made yet."""
         self.path = path
+        self._made = list[Path]()
+        """What this writer put there, files and folders, in order: for the case that nothing comes of it."""
 
     def strangers(self) -> list[str]:
         """What is there without being an export's: something to ask about."""
@@ -43,20 +45,48 @@ class Target:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Be the only writer.
+        """Be the only writer; refused before any file was finished, nothing is left that was not there.
 
         Raises:
             RecipeError: another process is, or it is no folder.
         """
         if self.path.exists() and not self.path.is_dir():
             raise self.refused("a file", "a folder, or a path where nothing is yet", "choose another --to")
+        wanted = [self.path / _LOCK, self.path, *self.path.parents]
+        new = [each for each in wanted if not each.exists()][::-1]
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / _LOCK).open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise self.refused("being written by another process", "one writer", "wait for it") from None
-            yield
+            self._made = new
+            try:
+                yield
+            except RecipeError:
+                if not any((self.path / MANIFESTS).glob("*.json")):
+                    self._leave_nothing()
+                raise
+
+    def take_back(self, manifests: Sequence[Plain]) -> None:
+        """Remove files that were published, and their manifests before them."""
+        for manifest in manifests:
+            (self.path / MANIFESTS / f"{stem_of(manifest)}.json").unlink(missing_ok=True)
+            for name in manifest["files"]:
+                (self.path / name).unlink(missing_ok=True)
+
+    def _note(self, path: Path) -> None:
+        if not path.exists():
+            self._made.append(path)
+
+    def _leave_nothing(self) -> None:
+        for path in reversed(self._made):
+            if path.is_dir():
+                with suppress(OSError):  # something of others is in it
+                    path.rmdir()
+            else:
+                path.unlink(missing_ok=True)
+        self._made.clear()
 
     def begin(self, statement: Plain) -> None:
         """Say what the export is, or find that the one that is there is the same.
@@ -65,6 +95,8 @@ class Target:
             RecipeError: it is another one.
         """
         found = self.statement()
+        if found is not None and found | {"lossy": True} == statement:
+            found = None  # what an export finished without loss is the same with it
         if found is not None and found != statement:
             told = [f"{key} {found.get(key)}, now {statement.get(key)}" for key in statement]
             differs = [
@@ -76,6 +108,7 @@ class Target:
                 "choose another --to, or remove this folder",
             )
         if found is None:
+            self._note(self.path / STATEMENT)
             write_durably(self.path / STATEMENT, _bytes(statement))
 
     def manifest(self, stem: str, identity: Mapping[str, Any]) -> Plain | None:
@@ -114,6 +147,7 @@ class Target:
             path.replace(self.path / path.name)
         sync(self.path)
         manifest = about | {"files": files}
+        self._note(self.path / MANIFESTS)
         (self.path / MANIFESTS).mkdir(exist_ok=True)
         write_durably(self.path / MANIFESTS / f"{stem}.json", _bytes(manifest))
         return manifest

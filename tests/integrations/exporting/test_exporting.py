@@ -110,7 +110,45 @@ def test_megatrons_own_reader_finds_inputs_and_the_last_label(run_folder, tmp_pa
 def test_megatron_without_lossy_is_refused_where_something_would_be_lost(run_folder, tmp_path):
     with pytest.raises(RecipeError, match="add --lossy"):
         exported(run_folder, tmp_path / "out", format="megatron")
-    assert not list((tmp_path / "out").glob("steps*"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("fails_at", [0, 2])
+def test_a_refused_export_leaves_nothing_also_where_files_were_finished(
+    run_folder, tmp_path, monkeypatch, fails_at
+):
+    """And then goes as it is told to: with --lossy, into the same folder, new or not."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/notes.txt").write_text("mine")
+    taken = iter(range(99))
+
+    def nothing_lost(batch, *, shifted):
+        return batch["input_ids"], {"positions_without_label": int(next(taken) // 2 >= fails_at)}
+
+    for name in ("new/deep", "own"):
+        taken = iter(range(99))
+        with monkeypatch.context() as patch, pytest.raises(RecipeError, match="add --lossy"):
+            patch.setattr("recipe.integrations.exporting.formats.megatron_rows", nothing_lost)
+            exported(run_folder, tmp_path / name, format="megatron", rows_per_file=8)
+    assert not (tmp_path / "new").exists()
+    assert contents(tmp_path / "own") == {"notes.txt": b"mine"}
+    assert exported(run_folder, tmp_path / "own", format="megatron", lossy=True).written
+
+
+def test_what_was_begun_without_loss_goes_on_with_it(run_folder, tmp_path):
+    out, wanted = tmp_path / "out", {"format": "npy", "rows_per_file": 8}
+    exported(run_folder, out, **wanted)
+    assert exported(run_folder, out, **wanted, lossy=True).written == 0
+    with pytest.raises(RecipeError, match="lossy True, now False"):
+        exported(run_folder, out, **wanted)
+
+
+def test_another_export_that_is_refused_leaves_the_first_as_it_was(run_folder, tmp_path):
+    exported(run_folder, tmp_path / "out", format="npy")
+    before = contents(tmp_path / "out")
+    with pytest.raises(RecipeError, match="another export"):
+        exported(run_folder, tmp_path / "out", format="megatron")
+    assert contents(tmp_path / "out") == before
 
 
 READ_MDS = """\
