@@ -10,15 +10,26 @@ from recipe.integrations.logging.progress import missing
 
 
 class TensorBoardLog:
-    """Scalars of a run in a folder; opened at a later step it goes on, and hides what stood from there."""
+    """Scalars of a run in a folder; opened at a later step it goes on, and hides what stood from there.
 
-    def __init__(self, folder: str | Path, identity: Mapping[str, str], *, step: int = 0) -> None:
+    Any log is opened and written so, with ``identity(run)`` and ``progress(run.stream(), step)``:
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as where, TensorBoardLog(where, {"recipe.step": "4"}) as log:
+    ...     log.log({"recipe/tokens/news": 4096}, step=4)
+    ...     log.close()
+    ...     [file.name.split(".")[0] for file in Path(where).iterdir()]
+    ['events']
+    """
+
+    def __init__(self, where: str | Path, identity: Mapping[str, str], *, step: int | None = None) -> None:
         """Open a folder of event files.
 
         Args:
-            folder: made if it is not there.
+            where: folder, made if it is not there.
             identity: what :func:`identity` gives; shown as text.
             step: where the run goes on: TensorBoard hides what an earlier process logged at or after it.
+                Default: where the identity says that the run stood.
 
         Raises:
             RecipeError: torch or tensorboard is not installed.
@@ -27,9 +38,10 @@ class TensorBoardLog:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise missing("tensorboard") from None
-        self._writer = SummaryWriter(str(folder), purge_step=step)
+        at = int(identity["recipe.step"]) if step is None else step
+        self._writer = SummaryWriter(str(where), purge_step=at)
         for name, value in identity.items():
-            self._writer.add_text(name, value, step)
+            self._writer.add_text(name, value, at)
 
     def log(self, numbers: Mapping[str, float | int], step: int) -> None:
         """Numbers at a step."""

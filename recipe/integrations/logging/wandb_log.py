@@ -17,11 +17,11 @@ class WandbLog:
     after a resume stand beside those of the process that was killed.
     """
 
-    def __init__(self, folder: str | Path, identity: Mapping[str, str], *, project: str = "recipe") -> None:
+    def __init__(self, where: str | Path, identity: Mapping[str, str], *, project: str = "recipe") -> None:
         """Open or go on with a W&B run.
 
         Args:
-            folder: where W&B writes its files.
+            where: folder in which W&B writes its files.
             identity: what :func:`identity` gives; the run's config.
             project: of W&B.
 
@@ -38,7 +38,7 @@ class WandbLog:
             name=identity["recipe.run"],
             id=self.run_id,
             resume="allow",
-            dir=str(folder),
+            dir=str(where),
             config=dict(identity),
             allow_val_change=True,
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import os
+import socket
 import struct
 import sys
 import warnings
@@ -58,7 +61,8 @@ def test_tensorboard_goes_on_where_the_run_does(run, tmp_path):
         with TensorBoardLog(tmp_path / "tb", identity(run)) as log:
             for step in (2, 4, 6):
                 log.log(progress(run.stream(), step), step)
-        with TensorBoardLog(tmp_path / "tb", identity(run), step=4) as log:
+        run.checkpoint(4)
+        with TensorBoardLog(tmp_path / "tb", identity(run)) as log:
             log.log(progress(run.stream(), 4), 4)
         read = EventAccumulator(str(tmp_path / "tb")).Reload()
     steps = [event.step for event in read.Scalars("recipe/tokens/a")]
@@ -108,6 +112,30 @@ def test_a_store_that_mlflow_refuses_is_told(run):
         warnings.simplefilter("ignore")
         with pytest.raises(RecipeError, match="mlflow"):
             MLflowLog("nonsense://x", identity(run))
+
+
+@pytest.mark.parametrize(
+    "answers", [False, True], ids=["nobody listens", "somebody listens and says nothing"]
+)
+def test_a_server_that_does_not_answer_is_told_in_bounded_time(run, monkeypatch, answers):
+    """MLflow's own bounds are two minutes a try and seven tries; they are the trainer's again afterwards."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_JITTER", "0")
+    before = dict(os.environ)
+    with socket.socket() as server, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server.bind(("127.0.0.1", 0))
+        if answers:
+            server.listen()
+        where = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(RecipeError, match=r"a server that answers[\s\S]*mlflow server"):
+            MLflowLog(where, identity(run))
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("log", [MLflowLog, WandbLog, TensorBoardLog])
+def test_every_log_is_opened_alike(log):
+    assert list(inspect.signature(log).parameters)[:2] == ["where", "identity"]
 
 
 @pytest.mark.parametrize(
