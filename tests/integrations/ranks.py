@@ -37,7 +37,7 @@ def on_ranks(work: Callable[..., Any], size: int, *given: Any) -> list[Any]:
 def _torchruns(rank: int, size: int, port: int) -> dict[str, str]:
     """The variables that torchrun sets: trainers find their ranks by them."""
     here = {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size, "GROUP_RANK": 0}
-    names = {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "test"}
+    names = {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "test", "OMP_NUM_THREADS": "1"}
     return names | {name: str(value) for name, value in (here | {"MASTER_PORT": port}).items()}
 
 
