@@ -71,13 +71,13 @@ class Rule:
     align: Align = "none"
     align_within: int = 0
     """Tokens that a cut may move back; 0 where nothing is aligned."""
+    behind: tuple[str, ...] = ()
+    """Of pools that share its folder and come before it: what their orders are keyed by. It leaves out what
+    they hold."""
 
     @property
     def room(self) -> int:
         """Positions that a piece and its marks may take: the context, less the markers of a transform."""
-    behind: tuple[str, ...] = ()
-    """Of pools that share its folder and come before it: what their orders are keyed by. It leaves out what
-    they hold."""
         return self.context - (0 if self.fim is None else MARKERS)
 
 
@@ -230,14 +230,14 @@ class Recipe(Model):
         return Rule(
             context=stage.context,
             **dict(declared.resolved(room)),
-            **stage.packing.model_dump() | {"document_multiple": stage.packing.multiple(self.parallel)},
+            **dict(stage.packing) | {"document_multiple": stage.packing.multiple(self.parallel)},
             labels=self.labels,
             fim=None if transform is None else transform.fim,
+            behind=tuple(self.order_name(name) for name in owners(self, stage_name, pool_name)),
         )
 
     @property
     def longest_context(self) -> int:
-            behind=tuple(self.order_name(name) for name in owners(self, stage_name, pool_name)),
         """Positions of the longest sequence of all stages."""
         return max(stage.context for stage in self.stages.values())
 
@@ -269,14 +269,14 @@ class Recipe(Model):
             return None
         return Fraction(sum(span.stated for span in self.spans.values()), self.simulate_budget)
 
-    def pool_path(self, pool_name: str) -> Path:
-        """Where a pool is.
-
-        Raises:
     def folder(self, pool_name: str) -> str | None:
         """The path of a pool as it is stated: its own, or that of the pool it is a view of."""
         return self.pools[parent_name(self.pools, pool_name)].path
 
+    def pool_path(self, pool_name: str) -> Path:
+        """Where a pool is.
+
+        Raises:
             ValueError: the pool has a stock to plan with, and no path.
         """
         path = self.folder(pool_name)
