@@ -13,6 +13,7 @@ from typing import Any
 from recipe.audit.findings import Finding, once
 from recipe.audit.rows import Row, Text, row_faults
 from recipe.audit.seams import Held, Joined, is_whole, join, label_faults
+from recipe.audit.tiny_model import loss_fault
 from recipe.config import Rule
 
 SHOWN = 20
@@ -130,6 +131,17 @@ class Readings:
                 found[key] = join(_name(pool, epoch, document), pieces, text)
         return found
 
+    def loss_findings(self) -> tuple[int, list[Finding]]:
+        """Readings of which the tiny model's loss was compared, and those where it is another."""
+        compared, found = 0, []
+        for (pool, epoch, document), held in self._held.items():
+            if all(_has_plain_labels(rule) for _, rule in held.values()):
+                pieces, text = [piece for piece, _ in held.values()], self._texts[pool, document]
+                compared += 1
+                fault = loss_fault(_name(pool, epoch, document), pieces, text)
+                found += [] if fault is None else [fault]
+        return compared, found
+
     def label_findings(self) -> list[Finding]:
         """Breaches of the one-label-once law, of documents seen whole or not."""
         found = []
@@ -154,6 +166,7 @@ def check_seams(readings: Readings) -> list[Check]:
         return [
             open_claim("seams", "no document was read yet"),
             open_claim("labels", "no label was served yet"),
+            open_claim("loss", "no label was served yet"),
         ]
     several = sum(one.num_pieces > 1 for one in joined.values())
     open_ones = len(readings) - len(joined)
@@ -166,7 +179,18 @@ def check_seams(readings: Readings) -> list[Check]:
     seams = [one.finding for one in joined.values() if one.finding is not None]
     law = f"{len(readings):,} documents: a token is a label once if the one before it was served fresh"
     whole = claim("seams", said, seams) if joined else open_claim("seams", said)
-    return [whole, claim("labels", law, readings.label_findings())]
+    return [whole, claim("labels", law, readings.label_findings()), _check_loss(readings)]
+
+
+def _check_loss(readings: Readings) -> Check:
+    """The loss of a model that sees one token back, over labels as served and worked out from the texts."""
+    compared, faults = readings.loss_findings()
+    if not compared:
+        return open_claim(
+            "loss", "labels are repeated, moved or in rows of their own: no law to hold them to"
+        )
+    law = f"a model of the last token alone loses on {compared:,} documents what their texts make it lose"
+    return claim("loss", law, faults)
 
 
 def _name(pool: str, epoch: int, document: int | str) -> str:

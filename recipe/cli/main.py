@@ -105,9 +105,10 @@ VERBS: dict[str, Verb] = {
         "recipe.cli.audit",
     ),
     "audit verify": Verb(
-        "the acceptance test: of the program, of a run's own data, of a package that was handed over",
+        "the acceptance test: of the program, a recipe on its own pools, a run, a package handed over",
         (
             "recipe audit verify",
+            "recipe audit verify demo seed=7",
             "recipe audit verify runs/demo --sample 1000",
             "recipe audit verify handover-demo --pools-root pools",
         ),

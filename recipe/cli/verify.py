@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from recipe.audit.verify import Acceptance, Check
-from recipe.cli.options import add_json, is_whole
+from recipe.cli.found import refuse_missing
+from recipe.cli.options import add_json, is_whole, split_words
 from recipe.cli.output import print_json, progress, say
+from recipe.config import load_recipe
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance import Sample, verify_package, verify_program, verify_run
 from recipe.run.handover.receiving import is_package
+from recipe.run.start import start_run
 
+RECIPE_SUFFIXES = (".yaml", ".yml")
 MARKS = {True: "ok", False: "FAILED", None: "not checked"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what is verified."""
     parser.add_argument(
-        "path",
-        nargs="?",
-        type=Path,
-        metavar="RUN|PACKAGE",
-        help="a run's folder, or one that was handed over; without it, the program itself on tiny documents",
+        "words",
+        nargs="*",
+        metavar="RUN|PACKAGE|RECIPE",
+        help="a run's folder, or one that was handed over; or a recipe, with overrides, on its own pools; "
+        "without it, the program itself on tiny documents",
     )
     parser.add_argument(
         "--sample",
@@ -61,26 +67,51 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _verified(args: argparse.Namespace) -> Acceptance:
-    if args.path is None:
+    if not args.words:
         _refuse(args, "without a run", ("sample", "pools_root", "sources", "seed"))
         if Path("verify/run.yaml").is_file():
             say("the run folder ./verify is audited by `recipe audit ./verify`", quiet=args.json)
         return verify_program(args.tokenizer)
-    if args.path.is_file():
-        raise RecipeError.single(
-            "recipe audit verify",
-            str(args.path),
-            given="a file",
-            expected="a folder: a run's, or one that was handed over",
-            fix="unpack an archive first (tar -xf; a .tar.zst needs tar --zstd), then name the folder",
-        )
-    if is_package(args.path):
+    source, overrides = split_words(args.words)
+    path = Path(source)
+    if path.is_dir() and not overrides and is_package(path):
         _refuse(args, "with a package", ("sample", "tokenizer", "sources", "seed"))
-        return verify_package(args.path, pools_root=args.pools_root)
-    return _of_run(args)
+        return verify_package(path, pools_root=args.pools_root)
+    if path.is_dir() or (path.is_file() and path.suffix not in RECIPE_SUFFIXES):
+        if path.is_file() or overrides:
+            raise _no_folder(path, overrides)
+        return _of_run(path, args)
+    return _of_recipe(source, overrides, args)
 
 
-def _of_run(args: argparse.Namespace) -> Acceptance:
+def _no_folder(path: Path, overrides: list[str]) -> RecipeError:
+    if overrides:
+        fix = "leave the overrides out: what a run was started with is on its record"
+        return RecipeError.single(
+            "recipe audit verify", str(path), given=f"a run with {overrides[0]}", expected="a run", fix=fix
+        )
+    return RecipeError.single(
+        "recipe audit verify",
+        str(path),
+        given="a file",
+        expected="a folder: a run's, or one that was handed over; or a recipe (.yaml)",
+        fix="unpack an archive first (tar -xf; a .tar.zst needs tar --zstd), then name the folder",
+    )
+
+
+def _of_recipe(source: str, overrides: list[str], args: argparse.Namespace) -> Acceptance:
+    """A recipe on its own pools: as a run that is started in a folder of its own, and is gone afterwards."""
+    recipe = load_recipe(source, overrides)
+    refuse_missing(recipe, source)
+    if args.pools_root is not None:
+        recipe = recipe.model_copy(update={"pools_root": str(args.pools_root)})
+    with TemporaryDirectory(prefix="recipe-verify-") as folder:
+        path = Path(folder) / "run"
+        start_run(recipe, path).close()
+        return replace(_of_run(path, args), subject=f"{source}, on its pools")
+
+
+def _of_run(path: Path, args: argparse.Namespace) -> Acceptance:
     with progress(quiet=args.json) as bars:
         task = bars.add_task("verifying", total=None, note="rows")
 
@@ -88,7 +119,7 @@ def _of_run(args: argparse.Namespace) -> Acceptance:
             bars.update(task, completed=done, total=total)
 
         return verify_run(
-            args.path,
+            path,
             sample=Sample(seed=args.seed, **({} if args.sample is None else {"documents": args.sample})),
             pools_root=args.pools_root,
             tokenizer=args.tokenizer,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import recipe
 from recipe.audit.rows import ARRAYS, IGNORED, Piece, Row, Text, allowed_pairs, row_faults
 from recipe.audit.seams import Held, is_whole, join, label_faults
+from recipe.audit.tiny_model import LOSSES, loss_fault
 from recipe.audit.verify import Check, Readings, Seen, check_rows, check_seams, claim
 from recipe.config import Recipe, recipe_from_plain
 from recipe.mixing.opening import close_pools, open_pools, settle_with
@@ -104,6 +105,32 @@ def test_A10_pieces_in_any_order_join_to_the_document():
     assert label_faults("d", PIECES, LONG) == []
 
 
+def test_G3_a_tiny_models_loss_is_what_the_text_makes_it_by_hand():
+    """Tokens 97 98 99 and the end mark 256: three labels, each lost behind the token before it."""
+    whole = held(0, 3, 0, ABC)
+    assert loss_fault("d", [whole], ABC) is None
+    by_hand = LOSSES[97 % 64, 98 % 64] + LOSSES[98 % 64, 99 % 64] + LOSSES[99 % 64, 256 % 64]
+    fault = loss_fault("d", [replace(whole, labels=np.array([98, 99, IGNORED]))], ABC)
+    assert fault is not None and f"{by_hand:.6f} over 3 labels" in fault.expected
+
+
+@pytest.mark.parametrize("piece", range(3))
+@pytest.mark.parametrize("label", [IGNORED, 7])
+def test_G3_the_first_piece_with_another_loss_is_named(piece, label):
+    labels = PIECES[piece].labels.copy()
+    labels[-1] = label
+    pieces = [*PIECES[:piece], replace(PIECES[piece], labels=labels), *PIECES[piece + 1 :]]
+    assert loss_fault("d", PIECES, LONG) is None
+    fault = loss_fault("d", pieces[::-1], LONG)
+    assert fault is not None and f"piece {piece + 1} of 3, which starts at token" in fault.where
+
+
+def test_a_label_across_documents_is_no_documents_loss():
+    bare = Text(np.array([97, 98]), eos=None)
+    across = replace(held(0, 2, 0, bare), labels=np.array([98, 5]))
+    assert loss_fault("d", [across], bare) is None
+
+
 SEAMS = {
     "a gap": (
         held(9, 14, 9, LONG),
@@ -160,7 +187,7 @@ def test_a_label_twice_or_never_is_named():
 def test_a_claim_fails_when_something_was_found_and_is_open_when_nothing_could_be():
     assert claim("x", "said").ok is True
     assert check_rows([], 0).ok is None
-    assert [check.ok for check in check_seams(Readings())] == [None, None]
+    assert [check.ok for check in check_seams(Readings())] == [None, None, None]
     bad = row(input_ids=[1] * 8)
     assert check_rows([Seen(bad, RULE, TEXTS)], 1).ok is False
 
