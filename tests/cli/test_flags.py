@@ -73,3 +73,27 @@ def test_other_trainers_have_theirs(told, capsys, trainer):
     assert told({"sequences": 2}, "--trainer", trainer)
     assert main(["flags", "my.yaml", "--trainer", trainer]) == 0
     assert "  # " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("trainer", ["megatron", "transformers", "pytorch"])
+def test_rows_that_are_dealt_evenly_are_said(told, capsys, trainer):
+    told({"sequences": 2})
+    assert main(["flags", "my.yaml", "--trainer", trainer]) == 0
+    assert "deal = " not in capsys.readouterr().out
+    assert main(["flags", "my.yaml", "deal=balanced", "--trainer", trainer]) == 0
+    assert "deal = balanced  # " in capsys.readouterr().out
+
+
+def test_what_the_flags_say_of_the_mask_is_what_a_stream_does(told, capsys):
+    from recipe.integrations.megatron import MegatronStream
+
+    told({"sequences": 2})
+    for words, mask in (
+        ((), True),
+        (("every_stage.packing={attention: sequence, positions: continue}",), False),
+    ):
+        assert main(["flags", "my.yaml", *words]) == 0
+        said = "MegatronStream gives the mask by itself" in capsys.readouterr().out
+        with recipe.start_run(recipe.load_recipe("my.yaml", list(words)), f"run{mask}") as run:
+            item = MegatronStream(run.state(), 16)[0]
+        assert said == ("attention_mask" in item) == mask

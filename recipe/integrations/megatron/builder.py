@@ -18,8 +18,10 @@ from typing import Any
 
 import torch
 
+from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
-from recipe.integrations.megatron.dataset import Attention, Item, MegatronStream
+from recipe.integrations.megatron.dataset import Item, MegatronStream
+from recipe.integrations.megatron.rules import Attention, attention_of
 from recipe.run.folder import RunFolder
 from recipe.run.handover.setting import Habits, habits_of
 from recipe.run.opening import open_run
@@ -77,7 +79,7 @@ class RunDataset(MegatronDataset):
         if dataset_path is None or not RunFolder(Path(dataset_path)).is_run:
             return GPTDataset.build_low_level_dataset(dataset_path, config)
         with open_run(dataset_path) as run:
-            attention = _attention(config, habits_of(run.recipe))
+            attention = _attention(config, run.recipe)
         return MegatronStream.of_run(dataset_path, config.sequence_length, attention=attention, **_dealt())
 
     def __len__(self) -> int:
@@ -110,10 +112,10 @@ def _dealt() -> dict[str, int]:
     return found
 
 
-def _attention(config: Any, habits: Habits) -> Attention:
+def _attention(config: Any, recipe: Recipe) -> Attention:
     if getattr(config, "create_attention_mask", False):
         return "mask"
-    return "none" if habits.isolated is False else "cu_seqlens"
+    return "none" if attention_of(recipe, config.sequence_length) == "none" else "cu_seqlens"
 
 
 def _places(data: RunDataset) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from recipe.errors import RecipeError
-from recipe.integrations.torch.masks import check_attention
+from recipe.integrations.megatron.rules import Attention, attention_of, check_dealt
 from recipe.run.opening import open_run
 from recipe.run.state import State, stream_from
 from recipe.run.stream import RunStream
 from recipe.sequences.assembly import padded_segment_lengths, segment_lengths
 
 Item = dict[str, torch.Tensor]
-Attention = Literal["none", "mask", "cu_seqlens"]
 
 
 class MegatronStream(Dataset[Item]):
@@ -47,6 +46,10 @@ class MegatronStream(Dataset[Item]):
     The order of documents is the recipe's own: windows that span documents differ where Megatron shuffles.
     Validation sets stay the script's own: return them in place of None.
 
+    Where the recipe keeps the pieces of a row apart, samples bring the ``attention_mask`` that Megatron's
+    ``get_batch`` takes; with ``--no-create-attention-mask-in-dataloader`` that is ``attention="cu_seqlens"``.
+    Under ``deal: balanced`` give ``dp_size`` and ``micro_batch``, too.
+
     Source:
         Megatron-LM, ``MegatronPretrainingSampler`` (samples dealt in order of their index) and
         ``GPTDataset.__getitem__`` (names and meaning of the arrays).
@@ -57,8 +60,8 @@ class MegatronStream(Dataset[Item]):
         state: bytes,
         sequence_length: int,
         *,
-        attention: Attention = "none",
-        dp_size: int = 1,
+        attention: Attention | None = None,
+        dp_size: int | None = None,
         micro_batch: int | None = None,
         pools_root: str | Path | None = None,
     ) -> None:
@@ -68,13 +71,15 @@ class MegatronStream(Dataset[Item]):
             state: what ``run.state()`` gave; of any step.
             sequence_length: ``--seq-length`` of this job: a stage with another context is a job of its own.
             attention: what says who may see whom: a ``mask``, or ``cu_seqlens`` for kernels of variable
-                length (micro-batches of one); ``none``: neither.
+                length (micro-batches of one); ``none``: neither. Default: the mask where the recipe keeps
+                pieces apart, which ``none`` cannot (unless every row is one piece).
             dp_size, micro_batch: of this job; ``deal: balanced`` puts the samples of a step in the order that
-                evens out its micro-batches, other recipes need neither.
+                evens out its micro-batches and needs both, other recipes need neither.
             pools_root: where the pools are on this machine.
 
         Raises:
-            RecipeError: no stage has such a context, or the recipe's labels are not shifted.
+            RecipeError: no stage has such a context, the recipe's labels are not shifted, pieces would see
+                each other against the recipe, or what it needs to deal rows evenly is missing.
         """
         place = State.from_bytes(state)
         contexts = {name: stage.context for name, stage in place.recipe.stages.items()}
@@ -85,12 +90,12 @@ class MegatronStream(Dataset[Item]):
         if place.recipe.labels != "shifted":
             fix = "set labels: shifted: Megatron takes labels as they are"
             raise _refused("labels", place.recipe.labels, "shifted", fix)
-        check_attention(attention, get_args(Attention))
+        check_dealt(place.recipe, dp_size, micro_batch)
         self.sequence_length = sequence_length
         self._run: Path | None = None
-        self._attention = attention
+        self._attention = attention_of(place.recipe, sequence_length, attention)
         self._state = state
-        self._deal = (dp_size, micro_batch)
+        self._deal = (1 if dp_size is None else dp_size, micro_batch)
         self._pools_root = pools_root
         self._opened: tuple[int, RunStream] | None = None
         self._whole: tuple[int, RunStream] | None = None

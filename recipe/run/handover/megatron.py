@@ -50,6 +50,11 @@ def megatron_shared(recipe: Recipe, habits: Habits) -> list[Setting]:
             Setting("--vocab-size", recipe.model.vocab_size, "rows of the embedding; every id is below it")
         )
     settings += _places(recipe)
+    if recipe.deal == "balanced":
+        why = (
+            "rows are dealt so that micro-batches even out: MegatronStream(dp_size=, micro_batch=) needs both"
+        )
+        settings.append(Setting("deal", "balanced", why))
     if recipe.labels == "inputs":
         settings.append(
             Setting("labels", "do not fit", "Megatron takes labels that are shifted already: labels: shifted")
@@ -94,7 +99,7 @@ def _resets(habits: Habits) -> list[Setting]:
             "--no-create-attention-mask-in-dataloader",
             None if habits.isolated is None else not habits.isolated,
             "a causal mask is all there is: the kernel has its own",
-            'MegatronStream gives the mask (attention="mask"); set it with attention="cu_seqlens"',
+            'MegatronStream gives the mask by itself; set the flag with attention="cu_seqlens"',
         ),
         _switch(
             "--eod-mask-loss",

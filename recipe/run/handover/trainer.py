@@ -68,7 +68,7 @@ def _transformers(recipe: Recipe, habits: Habits) -> list[Setting]:
             Setting("cu_seq_lens_q, cu_seq_lens_k", "batch['cu_seqlens']", "where pieces begin and end"),
             Setting("max_length_q, max_length_k", "batch['max_seqlen']", "all four or none of them counts"),
         ]
-    return [*labels, positions, *mask]
+    return [*labels, positions, *mask, *_dealing(recipe)]
 
 
 def _flash_attention(habits: Habits) -> list[Setting]:
@@ -100,4 +100,13 @@ def _pytorch(recipe: Recipe) -> list[Setting]:
             "(segment_ids[:, :, None] == segment_ids[:, None, :]) & tril",
             "for attention: piece; rows of padding may see themselves, nothing is made of them",
         ),
+        *_dealing(recipe),
     ]
+
+
+def _dealing(recipe: Recipe) -> list[Setting]:
+    """How rows go to ranks, where that is not the order in which they are scheduled."""
+    if recipe.deal == "order":
+        return []
+    why = "micro-batches even out; StreamTrainer and StreamDataset(dp_rank=, dp_size=, micro_batch=) deal so"
+    return [Setting("deal", recipe.deal, why)]

@@ -70,6 +70,43 @@ def test_who_may_see_whom_is_said_in_either_way(state):
         assert seen == list(range(start, query + 1))
 
 
+JOINED = {"packing": {"attention": "sequence", "positions": "continue", "cross_labels": True}}
+
+
+def test_without_being_asked_samples_keep_apart_what_the_recipe_keeps_apart(state, tmp_path):
+    """The default follows the recipe: a mask for its pieces, none where rows are whole."""
+    data, asked = MegatronStream(state, 32), MegatronStream(state, 32, attention="mask")
+    assert all(torch.equal(data[k]["attention_mask"], asked[k]["attention_mask"]) for k in range(8))
+    whole = MegatronStream(started(tmp_path / "joined", every_stage=JOINED), 32)
+    assert "attention_mask" not in whole[0]
+
+
+@pytest.mark.parametrize("context", [32, 64])
+def test_pieces_that_would_see_each_other_are_refused(tmp_path, context):
+    """In the stages of the job, whatever others do; also where a stage keeps them apart and one does not."""
+    stages = PLAIN["stages"] | {"short": PLAIN["stages"]["short"] | JOINED}
+    for name, told in (("apart", {}), ("partly", {"stages": stages})):
+        state = started(tmp_path / name, **told)
+        if name == "partly" and context == 32:
+            assert "attention_mask" not in MegatronStream(state, 32, attention="none")[0]
+            continue
+        with pytest.raises(RecipeError, match=r"mask or cu_seqlens[\s\S]*attention: piece"):
+            MegatronStream(state, context, attention="none")
+
+
+@pytest.mark.parametrize("every_stage", [JOINED, {"packing": "none"}], ids=["whole rows", "a piece a row"])
+def test_no_mask_is_taken_where_nothing_would_be_seen(tmp_path, every_stage):
+    state = started(tmp_path, every_stage=every_stage)
+    assert "attention_mask" not in MegatronStream(state, 32, attention="none")[0]
+
+
+@pytest.mark.parametrize("told", [{}, {"dp_size": 2}, {"micro_batch": 2}])
+def test_rows_dealt_evenly_need_the_sizes_of_the_job(tmp_path, told):
+    state = started(tmp_path, deal="balanced")
+    with pytest.raises(RecipeError, match="deal: balanced"):
+        MegatronStream(state, 32, **told)
+
+
 def test_a_job_is_one_stages(state):
     with pytest.raises(RecipeError, match="--seq-length 64"):
         MegatronStream(state, 32)[64]
