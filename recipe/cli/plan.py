@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="walk the whole run over metadata instead of estimating from blocks",
+        help="walk the whole run over metadata instead of estimating from blocks; a run that takes about a "
+        "second to walk always is",
     )
     parser.add_argument(
         "--diagnose",
@@ -47,7 +48,7 @@ def execute(args: argparse.Namespace) -> int:
     source, overrides = split_words(args.words)
     recipe = load_recipe(source, overrides, config_dir=args.config_dir)
     refuse_missing(recipe, source)
-    plan = make_plan(recipe, exact=args.exact, allow_targets=args.allow_target)
+    plan = make_plan(recipe, exact=args.exact or None, allow_targets=args.allow_target)
     prior = prior_of(plan.recipe)
     plain = {**plan.to_plain(), "prior": prior}
     found = _diagnosed(plan, args)

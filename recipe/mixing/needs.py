@@ -22,6 +22,10 @@ Yields = dict[str, tuple[EpochYield, EpochYield | None]]
 """Per drawn pool of a stage: its epoch under the stage's rule, and under the other packing method."""
 
 Needs = tuple[list[Problem], list[str]]
+_SOON = 1 << 16
+"""Sequences that are walked in a tenth of a second, or in one where cuts are aligned."""
+_BLOCK = 128
+"""Sequences that are walked in the time that opening a block takes, however few units it has."""
 
 
 def needs_exact(recipe: Recipe, pools: Mapping[str, PoolPlan], end: Snapshot) -> Needs:
@@ -112,6 +116,23 @@ def empty_pools(recipe: Recipe, yields: Mapping[str, Yields]) -> list[Problem]:
                 continue
             problems.append(no_sequences(recipe, stage_name, name))
     return problems
+
+
+def is_soon_walked(recipe: Recipe, stages: Mapping[str, StagePlan], opened: Mapping[str, Pool]) -> bool:
+    """Whether the whole run is walked in about a second, by what its stages are estimated to read.
+
+    Not where a pool has no folder: a walk needs them all.
+    """
+    work = Fraction(0)
+    for stage in stages.values():
+        work += stage.layout.positions // stage.layout.context
+        for name, planned in stage.pools.items():
+            if name not in opened:
+                return False
+            units = recipe.pools[name].block_units or 1
+            read = planned.epochs * opened[name].num_units
+            work += read + _BLOCK * ceil(read / units)
+    return work <= _SOON
 
 
 def walk_stages(

@@ -12,7 +12,14 @@ from recipe.mixing.advice import advice_on
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.cursor_block import block_place
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
-from recipe.mixing.needs import Yields, empty_pools, needs_estimated, needs_exact, walk_stages
+from recipe.mixing.needs import (
+    Yields,
+    empty_pools,
+    is_soon_walked,
+    needs_estimated,
+    needs_exact,
+    walk_stages,
+)
 from recipe.mixing.opening import open_pools, pool_problems, settle_with
 from recipe.mixing.parallel import parallel_warnings
 from recipe.mixing.planned import PackingCost, Plan, PoolInStage, PoolPlan, StagePlan
@@ -26,13 +33,18 @@ __all__ = ["Plan", "make_plan"]
 
 
 def make_plan(
-    recipe: Recipe, *, exact: bool = False, compare_packing: bool = True, allow_targets: Sequence[str] = ()
+    recipe: Recipe,
+    *,
+    exact: bool | None = False,
+    compare_packing: bool = True,
+    allow_targets: Sequence[str] = (),
 ) -> Plan:
     """Lay a recipe out over its pools.
 
     Args:
         recipe: as loaded; pools need a folder or a declared stock.
-        exact: walk the whole run over metadata instead of estimating from blocks; needs every pool.
+        exact: walk the whole run over metadata instead of estimating from blocks; needs every pool. None:
+            walk it where that takes about a second.
         compare_packing: also plan the other packing method, for the comparison.
         allow_targets: dotted names that ``policy._target_`` may have beside the shipped ones.
 
@@ -56,6 +68,9 @@ def make_plan(
             for name, stage in stages.items()
         }
     end, walked = None, []
+    empty = empty_pools(settled, yields)
+    if exact is None:
+        exact = not empty and is_soon_walked(settled, stages, opened)
     if exact:
         walked = walk_stages(settled, curriculum, opened)
         end = walked[-1][1]
@@ -72,7 +87,7 @@ def make_plan(
         run_out, warnings = needs_exact(settled, pools, end)
     else:
         run_out, warnings = needs_estimated(settled, stages, yields, pools)
-    problems = [*pool_problems(settled, opened), *empty_pools(settled, yields), *run_out]
+    problems = [*pool_problems(settled, opened), *empty, *run_out]
     problems += policy_problems(settled, allow_targets)
     return Plan(
         recipe=settled,

@@ -16,6 +16,7 @@ _ESTIMATED = (
     "estimated from whole blocks; a stage that goes on inside a block cuts what is left of it anew, "
     "in shorter pieces: --exact walks the run"
 )
+_WALKED = "walked exactly: what the stages are shown to read is what the run will read"
 
 
 def plan_tables(plain: Plain) -> Iterator[Group]:
@@ -28,8 +29,8 @@ def plan_tables(plain: Plain) -> Iterator[Group]:
             yield _alignment_table(name, stage)
         if stage["packing"]:
             yield _packing_table(name, stage["packing"])
-    guessed = len(plain["stages"]) > 1 and not plain["exact"]
-    yield _pool_table(plain["pools"], _ESTIMATED if guessed else "")
+    estimated = _ESTIMATED if len(plain["stages"]) > 1 else ""
+    yield _pool_table(plain["pools"], _WALKED if plain["exact"] else estimated)
 
 
 def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:

@@ -89,6 +89,21 @@ def test_exact_walks_the_run(small, capsys):
     assert exact["stages"]["short"]["steps"] == 8
 
 
+def test_a_run_that_is_soon_walked_is_walked_and_says_so(small, capsys):
+    told = plan(capsys, "small.yaml")
+    assert told["exact"] and told == plan(capsys, "small.yaml", "--exact")
+    assert main(["plan", "small.yaml"]) == 0
+    assert "walked exactly" in capsys.readouterr().out
+
+
+def test_a_long_run_and_one_without_data_are_estimated_as_before(small, capsys):
+    long = ["small.yaml", "stages.long.tokens=1B", "max_epochs=1000000"]
+    assert not plan(capsys, *long)["exact"]
+    assert main(["plan", *long]) == 0
+    assert "estimated from whole blocks" in capsys.readouterr().out
+    assert not plan(capsys, "small.yaml", "pools.a.path=null", "+pools.a.stock=9k")["exact"]
+
+
 @pytest.mark.parametrize("words", [["small.yaml", "sede=1"], ["none.yaml"], ["dmeo"]])
 def test_a_fault_is_2_and_nothing_on_stdout(small, capsys, words):
     assert main(["plan", *words, "--json"]) == 2

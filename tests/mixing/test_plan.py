@@ -257,6 +257,18 @@ def test_an_exact_plan_shows_what_the_run_then_spends(tmp_path: Path):
     assert plan.end_step is None
 
 
+def test_what_is_soon_walked_goes_by_sequences_units_and_blocks(tmp_path: Path):
+    """Below 65,536: a row of one document is a sequence and a unit, and a block is worth 128 of them."""
+    write(tmp_path / "a", [4] * 400)
+
+    def is_walked(steps: int, **pool: Any) -> bool:
+        loaded = make(tmp_path, {"a": pool}, [stage(4, {"a": 1}, steps=steps)], max_epochs=1000)
+        return make_plan(loaded, exact=None, compare_packing=False).exact
+
+    assert is_walked(30_000) and not is_walked(40_000)
+    assert is_walked(500, block_units=1) and not is_walked(600, block_units=1)
+
+
 def test_an_exact_plan_says_where_a_run_ends_early(tmp_path: Path):
     write(tmp_path / "a", [4, 4, 4])
     write(tmp_path / "b", [4] * 30)
