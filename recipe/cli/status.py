@@ -15,6 +15,7 @@ from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables
 from recipe.report.figures import percent
 from recipe.report.listing import listing
+from recipe.report.spent import BEGUN
 from recipe.report.starts import start_lines
 from recipe.report.tables import table
 from recipe.run.manifests import ManifestStatus, run_manifests
@@ -110,7 +111,7 @@ def _pools(status: Status) -> Group:
         )
         for name, pool in status.pools.items()
     ]
-    return table(f"spent against owed, in {status.count} tokens", columns, rows)
+    return table(f"spent against owed, in {status.count} tokens", columns, rows, caption=BEGUN)
 
 
 def _turns(status: Status) -> list[Group]:
@@ -157,7 +158,9 @@ def _checkpoints(status: Status) -> list[Group]:
         for at in status.checkpoints
     ]
     columns = ("weights", "", "step", "manifest", "time", "GPU-hours")
-    return [table("last checkpoints", columns, rows)] if rows else []
+    more = status.num_manifests - len(rows)
+    caption = f"{len(rows)} of {status.num_manifests:,} manifests: --manifests all lists them" if more else ""
+    return [table("last checkpoints", columns, rows, caption=caption)] if rows else []
 
 
 def superseded(decision: Mapping[str, Any]) -> str:

@@ -70,6 +70,9 @@ def _readings(reading: Mapping[str, Any]) -> Group:
             )
         )
     notes = [f"{pool}: {of['note']}" for pool, of in reading.items() if of["note"] and of["documents"]]
+    notes.append(
+        "read: any token of the document was served; recipe status counts those begun, whose first token was"
+    )
     return table(
         "how the pools were read",
         ("pool", "documents", "of them read", "tokens covered", "documents by times read"),

@@ -26,6 +26,12 @@ KINDS = (
     "documents",
 )
 
+BEGUN = (
+    "begun: documents whose first token was served, in every epoch anew; "
+    "recipe audit counts those of which any was read"
+)
+"""What the tables of ``recipe run`` and ``recipe status`` mean by documents."""
+
 
 def spent_by_stage(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Counts]]:
     """Sums of the chunk rows: ``{stage: {pool: {kind: tokens}}}``, stages in the order of their steps.
@@ -157,7 +163,7 @@ def _run_table(recipe: Recipe, stages: Mapping[str, Mapping[str, Counts]], stock
         "dropped",
         "epochs",
     )
-    return table("the whole run", columns, rows, total=("all", *_kinds(total), ""))
+    return table("the whole run", columns, rows, total=("all", *_kinds(total), ""), caption=BEGUN)
 
 
 def _sum(parts: Iterable[Counts]) -> Counts:

@@ -147,8 +147,8 @@ def taken(folder: RunFolder) -> RecipeError:
         str(folder.path),
         given="a run that was started before" if is_run else "something else",
         expected="no folder, or an empty one",
-        fix="go on with it (recipe run does, in Python open_run), or choose another name: "
-        "a run is never overwritten"
+        fix="go on with it (recipe run does; in Python recipe.resume_or_start for a script run twice, "
+        "recipe.open_run for the run as it stands), or choose another name: a run is never overwritten"
         if is_run
         else "choose another path",
     )

@@ -40,7 +40,7 @@ class PoolStatus:
     owed: int
     epoch: int
     documents: int
-    """Begun, over all epochs."""
+    """Begun (their first token was served), over all epochs."""
     begun_in_first_epoch: int
     """Of them, in the first epoch; how many distinct ones were read, ``recipe audit`` tells exactly."""
     tokens: Plain
@@ -97,6 +97,8 @@ class Status:
     """The decision that a branch goes on as the trunk in place of this run."""
     checkpoints: list[CheckpointStatus]
     """The last few, latest first."""
+    num_manifests: int
+    """Of all manifests on record, discarded ones among them."""
     warnings: list[Plain]
     served: Plain | None
     """Hint: the last step handed to a trainer, and when; None where the checkpoint is at or past it."""
@@ -159,6 +161,7 @@ def run_status(path: str | Path) -> Status:
         parent=row_at(folder.ledger, 0).data.get("parent"),
         went_on_in=went_on_in(folder),
         checkpoints=_checkpoints(folder, head.parent),
+        num_manifests=0 if head.numbered is None else int(head.numbered.data["manifest"]),
         warnings=_warnings(folder, head.parent),
         served=None if is_complete else _beyond(read_progress(folder), snapshot.step),
         unfinished=_unfinished(folder, last_of_course(folder.ledger, head.tail), head.tail.end),

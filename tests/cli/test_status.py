@@ -33,6 +33,23 @@ def test_status_prints_where_the_run_stands(run_path: Path, capsys: pytest.Captu
     assert "ckpt/4.pt" in out
 
 
+def test_documents_begun_and_documents_read_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """20 documents in four windows each, of all 80 windows a fifth: more are read than from their start."""
+    recipe.write_pool(tmp_path / "a", [range(1, 33)] * 20, vocab_size=40, eos=0)
+    stage = {"steps": 8, "context": 8, "batch": {"sequences": 2}, "weights": {"a": 1}}
+    plain = {"seed": 1, "pools": {"a": {"path": str(tmp_path / "a")}}, "stages": {"s": stage}}
+    with recipe.start_run(recipe_from_plain(plain, source="test"), tmp_path / "run") as run:
+        run.checkpoint(8)
+    reading = recipe.audit_run(tmp_path / "run").to_plain()["reading"]["a"]
+    assert 0 < recipe.run_status(tmp_path / "run").pools["a"].documents < reading["distinct"]
+    assert main(["status", str(tmp_path / "run")]) == 0
+    assert "begun: documents whose first token was served" in capsys.readouterr().out
+    assert main(["audit", str(tmp_path / "run")]) == 0
+    assert "read: any token of the document was served" in capsys.readouterr().out
+
+
 def test_status_as_json(run_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["status", str(run_path), "--json"]) == 0
     status = json.loads(capsys.readouterr().out)

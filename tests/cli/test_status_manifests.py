@@ -42,6 +42,13 @@ def test_every_manifest_has_a_line_and_what_became_of_it(path: Path, capsys: pyt
     assert listed(path, ["--manifests"], capsys) == lines
 
 
+def test_status_says_of_how_many_manifests_it_shows_the_last(path: Path, capsys: pytest.CaptureFixture[str]):
+    """Six were written and the one at step 5 was discarded: the five that count are shown."""
+    assert main(["status", str(path)]) == 0
+    assert "5 of 6 manifests: --manifests all lists them" in capsys.readouterr().out
+    assert recipe.run_status(path).num_manifests == 6
+
+
 def test_as_json_the_manifests_stand_beside_the_rest(path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["status", str(path), "--manifests", "all", "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)

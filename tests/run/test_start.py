@@ -42,8 +42,10 @@ def test_G10_a_run_is_never_overwritten(build: Build, tmp_path: Path):
     with recipe.start_run(build(), tmp_path / "run") as run:
         run.checkpoint(3)
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    with pytest.raises(RecipeError, match="a run that was started before"):
+    with pytest.raises(RecipeError, match="a run that was started before") as refused:
         recipe.start_run(build(seed=2), tmp_path / "run")
+    fix = refused.value.problems[0].fix
+    assert "recipe.resume_or_start" in fix and "recipe.open_run" in fix
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
 
 
