@@ -232,9 +232,8 @@ def cut_runs(
             if k == out.shape[1]:
                 out = _longer(out)
             out[0, k], out[1, k], out[2, k], out[3, k] = document, start, stop, fresh
-            size = stop - start + (front if fresh == 0 else 0)
             out[4, k] = alone | _marks(
-                size, fresh == 0 and bos, stop == n and documents.eos[document], cutting
+                stop - start, fresh == 0 and bos, stop == n and documents.eos[document], cutting
             )
             k += 1
             step = cutting.window if fresh == 0 and head > 0 else _stride_at(stop, n, cutting)
