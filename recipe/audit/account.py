@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recipe.audit.layout import StageLayout
-from recipe.audit.state import COUNTS, PoolState, State
+from recipe.audit.state import COUNTS, SEPARATORS, PoolState, State
 from recipe.audit.weighing import weights_on_record
 from recipe.config import Recipe
 
@@ -65,8 +65,10 @@ def difference(before: PoolState, after: PoolState) -> Plain:
     """What a pool gave between two states."""
     reasons = sorted({*before.dropped, *after.dropped})
     dropped = {why: after.dropped.get(why, 0) - before.dropped.get(why, 0) for why in reasons}
+    left_out = after.counts[SEPARATORS] - before.counts[SEPARATORS]
     return {
         **{kind: after.counts[kind] - before.counts[kind] for kind in COUNTS},
+        **({SEPARATORS: left_out} if left_out else {}),
         "dropped": {why: tokens for why, tokens in dropped.items() if tokens},
     }
 
@@ -166,7 +168,10 @@ def manifest_pool(
         "epochs_read": f"{(counts['body'] - counts['overlap']) / stock:.4f}" if stock else None,
         "documents_begun": counts["documents"],
         "documents_begun_in_first_epoch": counts["distinct"],
-        "tokens": {kind: counts[kind] for kind in ("spent", "owed", *KINDS)},
+        "tokens": {
+            **{kind: counts[kind] for kind in ("spent", "owed", *KINDS)},
+            **({SEPARATORS: counts[SEPARATORS]} if counts[SEPARATORS] else {}),
+        },
         "sequences": counts["sequences"],
         "dropped": dict(sorted(pool.dropped.items())),
     }

@@ -16,8 +16,8 @@ from recipe.pools import Pool
 from recipe.sequences.blocks import KINDS, Block, BlockPlace, CutBlock, num_blocks, plan_block
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
-BODY, OVERLAP, SPECIAL, LABELS, DOCUMENTS = (
-    KINDS.index(kind) for kind in ("body", "overlap", "special", "labels", "documents")
+BODY, OVERLAP, SPECIAL, LABELS, DOCUMENTS, SEPARATORS = (
+    KINDS.index(kind) for kind in ("body", "overlap", "special", "labels", "documents", "separators")
 )
 """Columns of the totals of a block."""
 

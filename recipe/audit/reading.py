@@ -15,6 +15,7 @@ from recipe.audit.books import (
     DOCUMENTS,
     LABELS,
     OVERLAP,
+    SEPARATORS,
     SPECIAL,
     Book,
     OpenBlock,
@@ -155,6 +156,7 @@ class Shelf:
             "sequences": rows,
             "documents": totals[DOCUMENTS],
             "distinct": totals[DOCUMENTS] if at.epoch == 0 else 0,
+            "separators": totals[SEPARATORS],
         }
         for name, number in served.items():
             self.counts[name] += number

@@ -11,6 +11,8 @@ COUNTS = (
     "owed", "spent", "body", "overlap", "special", "padding", "labels", "sequences", "documents", "distinct",
 )  # fmt: skip
 """Cumulative whole numbers of every pool."""
+SEPARATORS = "separators"
+"""One more, which is left out where it is 0."""
 WHOLE = ("step", "stage", "positions", "stage_positions", "sequences", "chunk", "counted")
 """Whole numbers of a state."""
 LARGEST = 1 << 62
@@ -81,7 +83,7 @@ class PoolState:
 
     cursor: Cursor = Cursor()
     debt: int = 0
-    counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys((*COUNTS, SEPARATORS), 0))
     dropped: Mapping[str, int] = field(default_factory=dict)
     held: tuple[Cursor, ...] = ()
     """Ranges that a skip gave back, to be read before the reading ends."""
@@ -94,6 +96,8 @@ class PoolState:
     def to_plain(self) -> dict[str, Any]:
         """As a snapshot holds it."""
         plain = {**self.cursor.to_plain(), "debt": self.debt, **{name: self.counts[name] for name in COUNTS}}
+        if self.counts[SEPARATORS]:
+            plain[SEPARATORS] = self.counts[SEPARATORS]
         if self.dropped:
             plain["dropped"] = dict(sorted(self.dropped.items()))
         if self.held:
@@ -162,6 +166,7 @@ def _read_pool(plain: object, where: str, num_stages: int) -> PoolState:
     fields = mapping(plain, where)
     counts = {name: whole(fields.get(name), f"{where}.{name}") for name in COUNTS if name != "owed"}
     counts["owed"] = signed(fields.get("owed"), f"{where}.owed")
+    counts[SEPARATORS] = whole(fields.get(SEPARATORS, 0), f"{where}.{SEPARATORS}")
     dropped = mapping(fields.get("dropped", {}), f"{where}.dropped")
     held = sequence(fields.get("held", []), f"{where}.held")
     return PoolState(

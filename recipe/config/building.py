@@ -148,6 +148,9 @@ def recipe_to_plain(recipe: Recipe) -> dict[str, Any]:
     for stage in plain["stages"].values():
         if stage["packing"]["document_multiple"] == 1:
             del stage["packing"]["document_multiple"]
+        for key, default in (("eos_keep", "100%"), ("shuffle_fit", False)):
+            if stage["packing"][key] == default:
+                del stage["packing"][key]
     if recipe.parallel == ParallelConfig():
         del plain["parallel"]
     if recipe.deal == "order":

@@ -16,6 +16,7 @@ from recipe.config.group import GroupConfig
 from recipe.config.length_checks import length_faults, stated_length
 from recipe.config.model import PoolConfig
 from recipe.config.objective_checks import objective_faults
+from recipe.config.packing_checks import packing_stage_faults
 from recipe.config.parallel_checks import PARALLEL_CHECKS
 from recipe.config.partial import UnsoundError, given_of, run_checks
 from recipe.config.problems import NOTHING, TARGET, Fault, nearest
@@ -24,8 +25,8 @@ from recipe.config.share_checks import known_pools, share_faults, takes_part
 from recipe.config.stage import Stage
 from recipe.config.stage_checks import STAGE_CHECKS, exactly_one, pool_slicing_faults
 from recipe.config.transform_checks import TRANSFORM_CHECKS, transform_stage_faults
-
 from recipe.config.view_checks import view_faults
+
 _NAME = re.compile(r"(?!_target_$)[^\W.][\w-]*")
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
@@ -175,6 +176,7 @@ def _stages(recipe: Recipe) -> Iterator[Fault]:
         yield from (fault.below(("stages", name)) for fault in found)
         yield from run_checks([_pool_slicings], name, stage, recipe)
         yield from run_checks([transform_stage_faults], name, stage, recipe)
+        yield from run_checks([packing_stage_faults], name, stage, recipe)
 
 
 def _context_fits(stage: Stage, recipe: Recipe) -> Iterator[Fault]:
@@ -224,9 +226,9 @@ _CHECKS = (
     _tokenizer,
     _pools,
     *TRANSFORM_CHECKS,
+    view_faults,
     _renamed,
     _group_names,
-    view_faults,
     _groups,
     _stages,
     _policy,

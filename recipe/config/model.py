@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from math import prod
 from typing import Annotated, Any, Literal
 
@@ -12,13 +13,13 @@ from recipe.config.free import FreeMapping
 from recipe.config.partial import Model
 from recipe.config.problems import TARGET, problem
 from recipe.config.slicing import SlicingConfig
-from recipe.config.transform import TransformConfig
+from recipe.config.transform import Portion, TransformConfig
 from recipe.config.values import Amount, Count, Multiple, Prior, Ramp, RampSteps, Text
-
 from recipe.config.view import By, Where
+
 Exhaustion = Literal["repeat", "stop", "redistribute"]
 Method = Literal["best_fit", "concat", "none"]
-Attention = Literal["piece", "sequence"]
+Attention = Literal["piece", "group", "sequence"]
 Positions = Literal["restart", "continue"]
 Labels = Literal["shifted", "inputs"]
 Counted = Literal["body", "fresh", "labels", "positions"]
@@ -131,7 +132,8 @@ class Packing(Model):
 
     method: Method = "best_fit"
     attention: Attention = "piece"
-    """``piece``: pieces of a row do not see each other; ``sequence``: the whole row is one."""
+    """``piece``: pieces of a row do not see each other; ``group``: those of documents of one group lie side
+    by side, in order, and do; ``sequence``: the whole row is one."""
     positions: Positions = "restart"
     """Whether positions start at 0 in each piece or run on through the row."""
     cross_labels: bool = False
@@ -139,6 +141,12 @@ class Packing(Model):
     document_multiple: Multiple = 1
     """Every piece takes a multiple of so many positions, padded: a number, or a product such as ``2*cp``
     with the sizes of ``parallel``."""
+    eos_keep: Portion = Fraction(1)
+    """Of the end marks stored with documents, the part that takes a position, by keyed hashes anew in every
+    epoch; the label of the token before it stays, and the others are counted as ``separators``."""
+    shuffle_fit: bool = False
+    """Pieces of about the same length are packed in reading order, so that neighbours in a row change with
+    every epoch, at the cost of a little padding; else longer ones come first."""
 
     def multiple(self, parallel: ParallelConfig) -> int:
         """``document_multiple`` as a number."""

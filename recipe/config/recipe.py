@@ -59,6 +59,10 @@ class Rule:
     labels: Labels
     document_multiple: int = 1
     """Every piece takes a multiple of so many positions of its row."""
+    eos_keep: Fraction = Fraction(1)
+    """Of the stored end marks, the part that takes a position."""
+    shuffle_fit: bool = False
+    """Whether pieces of about the same length are packed in reading order."""
     fim: FimConfig | None = None
     """Pieces that are filled in the middle: three markers more."""
     strides: tuple[int, int, int] | None = None

@@ -108,6 +108,7 @@ VOCABULARY = Vocabulary(
         ("stages", "*", "slicing", "density"): "density: {middle: 0.5}",
         ("stages", "*", "packing"): "packing: best_fit",
         ("stages", "*", "packing", "document_multiple"): "document_multiple: 16 or 2*cp",
+        ("stages", "*", "packing", "eos_keep"): "eos_keep: 50%",
         ("stages", "*", "quotas"): "quotas: {web: 61.6%, code: rest}",
         ("stages", "*", "weights"): "weights: {web: 3, code: 2}",
         ("stages", "*", "quotas_tokens"): "quotas_tokens: {web: 616k, code: 384k}",

@@ -8,11 +8,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recipe.config import Rule
 from recipe.mixing.reading import counted_totals
 from recipe.pools import Pool
 from recipe.sequences.blocks import KINDS, Block, BlockPlace, num_blocks, plan_block
+from recipe.sequences.pieces import CONTEXT, MARKER, Pieces
 from recipe.sequences.reading_order import epoch_units
 
 SAMPLED_BLOCKS = 4
@@ -53,6 +55,9 @@ class EpochYield:
     transformed: tuple[Fraction, Fraction] | None = None
     """Pieces, and body tokens in them, that hashes are expected to choose; None without a transform."""
 
+    separators: Fraction = Fraction(0)
+    """Stored end marks that are left out."""
+
     alignment: AlignmentCost | None = None
     """None: nothing is aligned."""
 
@@ -66,6 +71,8 @@ class EpochYield:
         if self.transformed is not None:
             pieces, tokens = map(round, self.transformed)
             plain |= {"transformed_pieces": pieces, "transformed_tokens": tokens}
+        if self.separators:
+            plain["separators"] = round(self.separators)
         if self.alignment is not None:
             plain |= {f"align_{key}": round(n) for key, n in self.alignment._asdict().items()}
         return plain | {f"dropped_{reason}": round(tokens) for reason, tokens in self.dropped.items()}
@@ -119,7 +126,7 @@ def epoch_yield(
     # by tokens, not by units: one very long document in a block nobody looked at is in the stock
     scale = Fraction(1) if whole else Fraction(stock, sum(int(block.tokens.sum()) for block in blocks))
     sums = np.sum([block.totals[-1] for block in blocks], axis=0).tolist() if blocks else [0] * len(KINDS)
-    body, overlap, special, labels, _ = (scale * number for number in sums)
+    body, overlap, special, labels, _, separators = (scale * number for number in sums)
     sequences = scale * sum(block.num_sequences for block in blocks)
     counted = [int(counted_totals(block, count, rule.context)[-1]) for block in blocks]
     reasons = sorted({reason for block in blocks for reason in block.dropped})
@@ -131,6 +138,7 @@ def epoch_yield(
         special=special,
         padding=sequences * rule.context - body - special,
         labels=labels,
+        separators=separators,
         cut_documents=scale * sum(_cut_documents(block) for block in blocks),
         dropped={reason: scale * sum(block.dropped.get(reason, 0) for block in blocks) for reason in reasons},
         spread=_spread(blocks, count, rule.context, whole=whole),
@@ -164,8 +172,14 @@ def _transformed(blocks: list[Block], rate: Fraction) -> tuple[Fraction, Fractio
     return rate * pieces, rate * tokens
 
 
+def _own(pieces: Pieces) -> NDArray[np.bool_]:
+    """bool[n]: the pieces that windows cut: nothing that stands in front of them."""
+    own: NDArray[np.bool_] = (pieces.flags & (MARKER | CONTEXT)) == 0
+    return own
+
+
 def _cut_documents(block: Block) -> int:
-    pieces = np.bincount(block.rows.pieces.document, minlength=1)
+    pieces = np.bincount(block.rows.pieces.document[_own(block.rows.pieces)], minlength=1)
     return int((pieces > 1).sum())
 
 

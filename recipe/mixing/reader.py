@@ -29,7 +29,7 @@ from recipe.sequences.assembly import (
     segment_lengths,
 )
 from recipe.sequences.page import Buffers
-from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS, INFILLED
+from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS, INFILLED, JOINED
 from recipe.sequences.transform import MARKERS
 
 SPAN_SEQUENCES = 4096
@@ -84,6 +84,9 @@ class Span(NamedTuple):
         sizes += MARKERS * ((flags & INFILLED) > 0)
         sizes[(flags & AHEAD) > 0] = 0
         row_of = np.repeat(np.arange(self.batch), np.diff(ends))
+        opens = np.flatnonzero((flags & JOINED) == 0)
+        if len(opens) < len(sizes):
+            sizes, row_of = np.add.reduceat(sizes, opens), row_of[opens]
         whole = self.sources.rules[self.sheet.pool[first : first + self.batch], WHOLE_ROW] > 0
         pieced, summed = np.zeros(self.batch, np.int64), np.zeros(self.batch, np.int64)
         np.add.at(pieced, row_of, sizes**2)

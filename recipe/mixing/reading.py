@@ -42,7 +42,7 @@ from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 __all__ = ["BlockCache", "Reading", "counted_totals", "no_sequences"]
 
-BODY, OVERLAP, SPECIAL, LABELS, DOCUMENTS = range(len(KINDS))
+BODY, OVERLAP, SPECIAL, LABELS, DOCUMENTS, SEPARATORS = range(len(KINDS))
 
 
 class Reading:
@@ -225,6 +225,7 @@ class Reading:
             sequences=state.sequences + rows,
             documents=state.documents + documents,
             distinct=state.distinct + (documents if place.epoch == 0 else 0),
+            separators=state.separators + gained[SEPARATORS],
         )
 
     def state(self, *, debt: int, owed: int) -> PoolState:

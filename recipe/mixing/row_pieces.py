@@ -12,9 +12,9 @@ from recipe.mixing.memory import SNAPSHOT_SEQUENCES
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.sequences.blocks import Block
-from recipe.sequences.packing import padded
-from recipe.sequences.slicing import AHEAD, HAS_BOS
-from recipe.sequences.transform import positions_of, segments_of
+from recipe.sequences.bundles import columns_of
+from recipe.sequences.slicing import AHEAD, MARKER
+from recipe.sequences.transform import segments_of
 
 
 class Hit(NamedTuple):
@@ -38,7 +38,7 @@ def pieces_of(block: Block, documents: NDArray[np.int64]) -> tuple[NDArray[np.in
     """Pieces of a block that hold tokens of some documents: their indices, and the sequences they lie in."""
     pieces, ends = block.rows
     wanted = np.isin(block.documents, documents)
-    held = wanted[pieces.document] & (pieces.stop > pieces.start) & ((pieces.flags & AHEAD) == 0)
+    held = wanted[pieces.document] & (pieces.stop > pieces.start) & ((pieces.flags & (AHEAD | MARKER)) == 0)
     found = np.flatnonzero(held)
     return found, np.searchsorted(ends, found, side="right") - 1
 
@@ -46,11 +46,7 @@ def pieces_of(block: Block, documents: NDArray[np.int64]) -> tuple[NDArray[np.in
 def _columns(block: Block, sequence: int) -> NDArray[np.int64]:
     """int64[n]: where the tokens of each piece of a sequence begin, marks before them left out."""
     pieces = block.rows.pieces.take(np.arange(*block.rows.ends[sequence : sequence + 2]))
-    bos = (pieces.flags & HAS_BOS) > 0
-    width = np.where(pieces.flags & AHEAD, 0, positions_of(pieces))
-    width = padded(width, block.multiple)
-    columns: NDArray[np.int64] = np.cumsum(width) - width + bos
-    return columns
+    return columns_of(pieces, block.multiple)
 
 
 def hits_of(

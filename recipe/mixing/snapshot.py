@@ -69,6 +69,8 @@ class PoolState:
     """Documents begun, over all epochs."""
     distinct: int = 0
     """Documents begun in the first epoch; what is distinct after skips, growth and the like, audits tell."""
+    separators: int = 0
+    """Stored end marks that were left out (``eos_keep``); in the plain form where there are any."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Tokens not served, by reason."""
     held: tuple[Cursor, ...] = ()
@@ -164,6 +166,8 @@ def _pool_to_plain(pool: PoolState) -> dict[str, Any]:
         plain["held"] = [_cursor_to_plain(cursor) for cursor in pool.held]
     plain["debt"] = pool.debt
     plain.update({name: getattr(pool, name) for name in COUNTS})
+    if pool.separators:
+        plain["separators"] = pool.separators
     if pool.dropped:
         plain["dropped"] = dict(sorted(pool.dropped.items()))
     return plain

@@ -25,8 +25,9 @@ from recipe.mixing.weighing import Weights, weights_at
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.sequences.assembly import MULTIPLE, TOKENS
-from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS, INFILLED
-from recipe.sequences.transform import MARKERS, segments_of
+from recipe.sequences.bundles import columns_of
+from recipe.sequences.slicing import AHEAD, MARKER, Pieces
+from recipe.sequences.transform import segments_of
 
 
 class PieceAt(NamedTuple):
@@ -286,17 +287,15 @@ class Stream:
         sheet, at = span.sheet, (step - span.first_step) * span.batch + row
         pool = self._opened[int(sheet.pool[at])]
         multiple = int(span.sources.rules[sheet.pool[at], MULTIPLE])
-        pieces, column = [], 0
-        for piece in sheet.pieces[sheet.ends[at] : sheet.ends[at + 1], :TOKENS].tolist():
+        entries = sheet.pieces[sheet.ends[at] : sheet.ends[at + 1]]
+        columns = columns_of(Pieces(*entries[:, :TOKENS].T), multiple)
+        pieces = []
+        for piece, column in zip(entries[:, :TOKENS].tolist(), columns.tolist(), strict=True):
             document, start, stop, fresh, flags = piece
-            if flags & AHEAD:
+            if flags & (AHEAD | MARKER):
                 continue
-            column += bool(flags & HAS_BOS)
             for a, b, offset in segments_of(start, stop, flags):
                 identity = pool.ids([document])[0]
                 new = min(max(a, fresh), b)
                 pieces.append(PieceAt(pool.name, identity, a, b, new, column + offset))
-            markers = MARKERS if flags & INFILLED else 0
-            column += stop - start + markers + bool(flags & HAS_EOS)
-            column += -column % multiple
         return pieces

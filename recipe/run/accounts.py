@@ -159,6 +159,8 @@ def discarded(names: Sequence[str], end: Snapshot, back_to: Snapshot) -> Plain:
 def difference(before: PoolState, after: PoolState) -> Plain:
     """What a pool gave between two states, by kind; what was dropped by reason."""
     plain: Plain = {kind: getattr(after, kind) - getattr(before, kind) for kind in COUNTS}
+    if left_out := after.separators - before.separators:
+        plain["separators"] = left_out
     plain["dropped"] = dropped(before.dropped, after.dropped)
     return plain
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.run.stream import RunStream
-from recipe.sequences.assembly import DOCUMENT, WHOLE_ROW
+from recipe.sequences.assembly import DOCUMENT, FLAGS, WHOLE_ROW
+from recipe.sequences.pieces import AHEAD, CONTEXT, JOINED
 
 
 def segment_documents(
@@ -36,6 +37,25 @@ def segment_documents(
     starts, counts = sheet.ends[places], sheet.ends[places + 1] - sheet.ends[places]
     columns = np.arange(int(counts.max(initial=0)))
     held = columns < counts[:, None]
+    pieces = sheet.pieces[(starts[:, None] + columns)[held]]
     found = np.full(held.shape, -1, np.int64)
-    found[held] = sheet.pieces[(starts[:, None] + columns)[held], DOCUMENT]
+    found[held] = pieces[:, DOCUMENT]
+    if not (pieces[:, FLAGS] & JOINED).any():
+        return found
+    of_rows = [_documents(of) for of in np.split(pieces, np.cumsum(counts)[:-1])]
+    found = np.full((len(of_rows), max(map(len, of_rows))), -1, np.int64)
+    for row, documents in zip(found, of_rows, strict=True):
+        row[: len(documents)] = documents
+    return found
+
+
+def _documents(pieces: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The document of every segment of a row: what is brought in front as context does not count."""
+    segment = np.cumsum(pieces[:, FLAGS] & JOINED == 0) - 1
+    own = pieces[:, FLAGS] & (CONTEXT | AHEAD) == 0
+    segments, documents = segment[own], pieces[own, DOCUMENT]
+    last = np.append(segments[1:] != segments[:-1], True)[: len(segments)]
+    if (documents != documents[last][segments]).any():
+        raise ValueError("a segment holds several documents (attention: group): not by document")
+    found: NDArray[np.int64] = documents[last]
     return found

@@ -207,6 +207,7 @@ def _pool(holding: Holding, state: PoolState, recipe: Recipe, *, is_replaced: bo
             "special": state.special,
             "padding": state.padding,
             "labels": state.labels,
+            **({"separators": state.separators} if state.separators else {}),
         },
         "sequences": state.sequences,
         "dropped": dict(sorted(state.dropped.items())),

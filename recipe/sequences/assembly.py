@@ -9,7 +9,19 @@ from numpy.typing import NDArray
 
 from recipe.maths.kernels import imported, inlined, kernel
 from recipe.sequences.page import Page
-from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, INFILLED, OLD_BOS, OLD_EOS, WRAPPED
+from recipe.sequences.slicing import (
+    AHEAD,
+    CONTEXT,
+    ENDS,
+    HAS_BOS,
+    HAS_EOS,
+    INFILLED,
+    JOINED,
+    MARKER,
+    OLD_BOS,
+    OLD_EOS,
+    WRAPPED,
+)
 from recipe.sequences.transform import CUT_MASK, FIRST_CUT, SECOND_CUT, SPM
 
 IGNORED = -100
@@ -114,7 +126,7 @@ def padded_segment_lengths(
     Returns:
         ``cu_seqlens`` int32[num_segments + 1], which ends with the positions that are no padding;
         ``cu_seqlens_padded`` int32[num_segments + 1], which ends with rows x context; and ``max_seqlen``,
-        the padded length of the longest piece.
+        the longest of these, what is left of a row included.
 
     Source:
         ``cu_seqlens_q`` and ``cu_seqlens_q_padded`` of NVIDIA Transformer Engine's ``thd`` layout, and of
@@ -133,7 +145,7 @@ def padded_segment_lengths(
     begins = np.unique(np.concatenate([starts, starts + taken, [0, flat.size]]))
     true = np.zeros(len(begins), np.int32)
     true[np.searchsorted(begins, starts) + 1] = lengths
-    longest = int(taken.max(initial=0))
+    longest = int(np.diff(begins).max(initial=0))
     return np.cumsum(true, dtype=np.int32), begins.astype(np.int32), longest
 
 
@@ -188,13 +200,17 @@ def _piece(
     ids: NDArray[np.int64],
     labels: NDArray[np.int64],
     place: tuple[int, int, int, int, int, int, bool],
-    rule: tuple[int, int, bool, bool, bool],
+    rule: tuple[int, int, bool, bool],
 ) -> tuple[int, bool]:
-    """Write one piece at column ``col``; returns the next column, and whether a document ended there."""
+    """Write one piece at column ``col``; returns the next column, and whether a document ended there.
+
+    ``place``: column, start, stop, fresh, flags, the document's tokens, and whether the position before
+    predicts the piece's first id.
+    """
     col, start, stop, fresh, flags, n, seam = place
-    bos_id, eos_id, overlap_labels, inputs, cross = rule
+    bos_id, eos_id, overlap_labels, inputs = rule
     lead = IGNORED
-    if seam and cross:
+    if seam:
         first = _first_id(tokens, start, stop, flags, (bos_id, eos_id))
         if inputs:
             lead = first
@@ -204,7 +220,7 @@ def _piece(
         return col, False
     begin = col
     bos = flags & HAS_BOS > 0 and (overlap_labels or flags & OLD_BOS == 0)
-    labelled = start if overlap_labels else fresh
+    labelled = start if overlap_labels and not flags & CONTEXT else fresh
     wrapped = flags & WRAPPED > 0
     if flags & HAS_BOS:
         ids[col] = bos_id
@@ -284,6 +300,55 @@ def _infilled(
 
 
 @inlined
+def _lead(
+    stored: Any, ids: NDArray[np.int64], labels: NDArray[np.int64], place: tuple[int, int, bool, bool]
+) -> int:
+    """Write what stands in front of a document, ``stored``, at column ``col``; returns the next column.
+
+    ``place``: column, flags, whether the position before predicts its first id, labels are inputs.
+    """
+    col, flags, seam, inputs = place
+    if seam and not inputs:
+        labels[col - 1] = stored[0]
+    if flags & AHEAD:
+        return col
+    after = col + len(stored)
+    _copy(stored, ids[col:after])
+    labels[col:after] = IGNORED
+    if seam and inputs:
+        labels[col] = stored[0]
+    return after
+
+
+@inlined
+def _written(marker: Any, first: int, wide: Any, place: Any, by: Any) -> tuple[int, bool, bool]:
+    """Write a piece of any kind; ``first``: address of its document's first body token.
+
+    Returns:
+        the next column; whether a document ended there; whether a document begins there that what stands
+        in front of it predicts.
+    """
+    (ids, labels), (col, start, stop, _fresh, flags, _n, seam), (led, rule, of) = wide, place, by
+    overlap_labels, inputs = rule[2], rule[3]
+    if flags & MARKER:
+        front = np.uint64(first + start * marker.itemsize)
+        stored = _carray(_pointer(front), (max(1, stop - start),), marker.dtype)
+        after = _lead(stored, ids, labels, (col, flags, seam, inputs))
+        leads = after > col and stop == 0 and (overlap_labels or flags & OLD_BOS == 0)
+        if leads and not inputs:
+            labels[after - 1] = _carray(_pointer(np.uint64(first)), (1,), marker.dtype)[0]
+        return after, False, leads
+    tokens = _carray(_pointer(np.uint64(first)), (place[5],), marker.dtype)
+    if flags & INFILLED:
+        after = _infilled(tokens, (ids, labels), (col, start, stop, flags), of)
+        if led:
+            labels[col if inputs else col - 1] = ids[col]
+        return after, False, False
+    after, ended = _piece(tokens, ids, labels, place, rule)
+    return after, ended, False
+
+
+@inlined
 def _ahead(given: Any, rows: NDArray[np.int64], place: tuple[int, int], itemsize: int) -> None:
     """Ask for the tokens of the piece after ``place`` = (r, i), while those before it are copied."""
     ends, _pools, pieces, addresses, _rules = given
@@ -300,6 +365,12 @@ def _ahead(given: Any, rows: NDArray[np.int64], place: tuple[int, int], itemsize
     size = (pieces[after, STOP] - pieces[after, START]) * itemsize
     for line in range(first, first + min(size, AHEAD_BYTES), 64):
         _fetch(np.uint64(line))
+
+
+@inlined
+def _closes(pieces: Any, after: int, end: int) -> bool:
+    """Whether a segment ends before piece ``after``; ``end``: where the row's pieces end."""
+    return after == end or pieces[after, FLAGS] & JOINED == 0
 
 
 @inlined
@@ -324,29 +395,27 @@ def _assemble(marker: Any, width: int, given: Any, rows: NDArray[np.int64], page
         of = rules[pools[row]]
         if of[WIDTH] != width:
             continue
-        rule = (of[BOS], of[EOS], of[OVERLAP_LABELS] > 0, of[INPUTS] > 0, of[CROSS_LABELS] > 0)
+        rule = (of[BOS], of[EOS], of[OVERLAP_LABELS] > 0, of[INPUTS] > 0)
         ids, labels, positions, segments = wide[0, r], wide[1, r], narrow[0, r], narrow[1, r]
-        col = 0
-        segment = 0
-        seam = False
+        col, begin, segment = 0, 0, 0
+        ended = led = False
         for i in range(ends[row], ends[row + 1]):
             piece = pieces[i]
             address = addresses[piece[SLOT]]
             if address == 0:
                 return piece[SLOT]
             _ahead(given, rows, (r, i), marker.itemsize)
-            first = np.uint64(np.int64(address) + piece[BASE] * marker.itemsize)
-            tokens = _carray(_pointer(first), (piece[TOKENS],), marker.dtype)
-            place: Any = (col, piece[START], piece[STOP], piece[FRESH], piece[FLAGS], piece[TOKENS], seam)
-            if piece[FLAGS] & INFILLED:
-                after = _infilled(tokens, (ids, labels), (col, piece[START], piece[STOP], piece[FLAGS]), of)
-                seam = False
-            else:
-                after, seam = _piece(tokens, ids, labels, place, rule)
-            _number(positions[col:after], segments[col:after], col if of[GO_ON] else 0, segment)
-            segment += 1 - of[WHOLE_ROW]
+            start, stop, flags = piece[START], piece[STOP], piece[FLAGS]
+            if flags & JOINED == 0 and i > ends[row]:
+                begin = col
+                segment += 1 - of[WHOLE_ROW]
+            seam = led or (ended and of[CROSS_LABELS] > 0 and flags & CONTEXT == 0)
+            place: Any = (col, start, stop, piece[FRESH], flags, piece[TOKENS], seam)
+            first = np.int64(address) + piece[BASE] * marker.itemsize
+            after, ended, led = _written(marker, first, (ids, labels), place, (led, rule, of))
+            _number(positions[col:after], segments[col:after], col if of[GO_ON] else col - begin, segment)
             col = after
-            if of[MULTIPLE] > 1 and after % of[MULTIPLE] > 0:
+            if of[MULTIPLE] > 1 and after % of[MULTIPLE] > 0 and _closes(pieces, i + 1, ends[row + 1]):
                 col = after + of[MULTIPLE] - after % of[MULTIPLE]
                 _number(positions[after:col], segments[after:col], positions[after - 1] + 1, -1)
                 ids[after:col] = PADDING_ID

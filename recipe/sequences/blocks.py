@@ -27,13 +27,13 @@ from recipe.config import Rule
 from recipe.errors import RecipeError
 from recipe.maths.order import key, permute_range
 from recipe.pools import Pool
+from recipe.sequences.bundles import bundled, joined_rows, packed
 from recipe.sequences.concat import Joining, join_runs
 from recipe.sequences.near_cuts import reading_of
-from recipe.sequences.packing import best_fit, padded
 from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks, order_name
+from recipe.sequences.relations import relations_of, separators_kept, without_separators
 from recipe.sequences.rows import KINDS, Rows, count_rows, in_rows
 from recipe.sequences.slicing import (
-    ALONE,
     REASONS,
     Documents,
     Pieces,
@@ -46,7 +46,7 @@ from recipe.sequences.slicing import (
     unserved_runs,
     whole,
 )
-from recipe.sequences.transform import infilled, positions_of
+from recipe.sequences.transform import infilled
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 __all__ = [
@@ -151,14 +151,14 @@ def plan_block(
     taken_down = withdrawn[0].of(documents) if len(withdrawn[0].documents) else None
     runs: NDArray[np.int64] | None = None
     for depth, cut in enumerate(cuts):
-        kept, runs, _ = _without(taken_down, cut.withdrawn, (measured, runs))
-        rows = _arrange(cut.rule, (pool, place, documents), (kept, runs, depth)).rows
+        kept, shown, runs, _ = _without(taken_down, cut.withdrawn, (measured, runs))
+        rows = _arrange(cut.rule, (pool, place, documents), (kept, shown, runs, depth)).rows
         runs = _left_over(rows, cut.served, cut.stop)
-    kept, runs, gone = _without(taken_down, withdrawn[1], (measured, runs))
-    rows, dropped, aligned = _arrange(rule, (pool, place, documents), (kept, runs, len(cuts)))
+    kept, shown, runs, gone = _without(taken_down, withdrawn[1], (measured, runs))
+    rows, dropped, aligned = _arrange(rule, (pool, place, documents), (kept, shown, runs, len(cuts)))
     if gone:
         dropped["withdrawn"] = gone
-    starts = np.asarray(pool.offsets[documents]) + measured.bos
+    starts = np.asarray(pool.offsets[documents]) + measured.fronts
     totals = count_rows(rows, measured, rule)
     lists = (documents, measured.tokens, starts, rows, totals)
     return Block(*lists, dropped, place, multiple=rule.document_multiple, aligned=aligned)
@@ -166,17 +166,21 @@ def plan_block(
 
 def _without(
     taken_down: NDArray[np.int64] | None, number: int, state: tuple[Documents, NDArray[np.int64] | None]
-) -> tuple[Documents, NDArray[np.int64] | None, int]:
-    """Documents and runs without those withdrawn by a number, and the tokens that this takes away."""
+) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64] | None, int]:
+    """Documents and runs without those withdrawn by a number, and the tokens that this takes away.
+
+    Second: int64[n] body tokens of documents, 0 of those withdrawn, whatever of them is still to be served.
+    """
     measured, runs = state
     if taken_down is None or number == 0:
-        return measured, runs, 0
+        return measured, measured.tokens, runs, 0
     gone = (taken_down > 0) & (taken_down <= number)
+    shown = np.where(gone, 0, measured.tokens)
     if runs is None:
         lost = int(measured.tokens[gone].sum())
-        return measured._replace(tokens=np.where(gone, 0, measured.tokens)), None, lost
+        return measured._replace(tokens=shown), shown, None, lost
     hit = gone[runs[:, 0]]
-    return measured, runs[~hit], int((runs[hit, 2] - runs[hit, 1]).sum())
+    return measured, shown, runs[~hit], int((runs[hit, 2] - runs[hit, 1]).sum())
 
 
 def holds_withdrawn(block: Block, sequences: tuple[int, int], withdrawn: Withdrawn, number: int) -> bool:
@@ -208,25 +212,31 @@ class _Arranged(NamedTuple):
 def _arrange(
     rule: Rule,
     at: tuple[Pool, BlockPlace, NDArray[np.int64]],
-    state: tuple[Documents, NDArray[np.int64] | None, int],
+    state: tuple[Documents, NDArray[np.int64], NDArray[np.int64] | None, int],
 ) -> _Arranged:
-    """Slice, pack and shuffle a block, or what is left of it (runs), under one rule."""
-    (pool, place, documents), (measured, runs, depth) = at, state
+    """Slice, pack and shuffle a block, or what is left of it (runs), under one rule.
+
+    ``state``: lengths and marks; int64[n] tokens that may be shown of each document; runs; depth.
+    """
+    (pool, place, documents), (measured, shown, runs, depth) = at, state
     aligned = (0, 0, 0)
+    relations = relations_of(pool, rule, documents, (measured, shown))
+    kept = separators_kept(pool, rule, place, documents)
     if rule.method == "concat":
-        pieces, row_of_piece, dropped = _concatenate(measured, runs, rule)
+        pieces, row_of_piece, dropped = _concatenate(measured, runs, rule, kept)
+        if relations is not None:
+            pieces, row_of_piece = joined_rows(pieces, row_of_piece, relations.units)
     else:
         pieces, dropped, counted = _slice(measured, runs, rule, at)
         aligned = tuple(counted.tolist())
         if rule.fim is not None:
             draw_key = key(place.seed, place.epoch, "transform", order_name(pool, place))
             pieces = infilled(pieces, rule.fim, documents, draw_key)
-        sizes = positions_of(pieces)
-        if rule.method == "none":
-            row_of_piece = np.arange(len(sizes))
-        else:
-            sizes = padded(sizes, rule.document_multiple)
-            row_of_piece = best_fit(sizes, (pieces.flags & ALONE) > 0, rule.context)
+        pieces = without_separators(pieces, kept)
+        if relations is not None:
+            pieces, lost = bundled(pieces, relations, rule.context, may_drop=runs is None)
+            dropped[REASONS.index("oversize")] += lost
+        row_of_piece = packed(pieces, rule)
     num_rows = int(row_of_piece.max()) + 1 if len(row_of_piece) else 0
     shuffle = key(place.seed, place.epoch, "shuffle", order_name(pool, place), place.block, depth)
     served = permute_range(0, num_rows, max(1, num_rows), shuffle)
@@ -262,13 +272,16 @@ def _slice(
 
 
 def _concatenate(
-    measured: Documents, runs: NDArray[np.int64] | None, rule: Rule
+    measured: Documents,
+    runs: NDArray[np.int64] | None,
+    rule: Rule,
+    kept: NDArray[np.bool_] | None,
 ) -> tuple[Pieces, NDArray[np.int64], NDArray[np.int64]]:
     dropped = np.zeros(len(REASONS), np.int64)
     keep = rule.tail == "keep" or runs is not None
     if runs is None:
         runs = whole(measured)
     joining = Joining(rule.context, rule.stride, keep, rule.cross_labels)
-    pieces, row_of_piece, left = join_runs(measured, runs, joining)
+    pieces, row_of_piece, left = join_runs(measured, runs, joining, kept)
     dropped[REASONS.index("tail")] = left
     return pieces, row_of_piece, dropped

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.maths.kernels import kernel
+from recipe.maths.kernels import inlined, kernel
 from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, OLD_BOS, OLD_EOS, Documents, Pieces
 
 
@@ -32,7 +32,10 @@ class Joining(NamedTuple):
 
 
 def join_runs(
-    documents: Documents, runs: NDArray[np.int64], joining: Joining
+    documents: Documents,
+    runs: NDArray[np.int64],
+    joining: Joining,
+    kept: NDArray[np.bool_] | None = None,
 ) -> tuple[Pieces, NDArray[np.int64], int]:
     """Join runs with their stored marks and cut the stream every stride.
 
@@ -40,29 +43,52 @@ def join_runs(
         documents: the documents of the block, in reading order.
         runs: int64[n, 3]: (document, a, b), in the order in which they are joined.
         joining: context, stride, and what becomes of the last short row.
+        kept: bool[num_documents]: whose stored end marks are in the stream; default: all.
 
     Returns:
-        pieces in stream order; int64[num_pieces] row of each; body tokens that no row holds.
+        pieces in stream order, special tokens in front of a document at places below 0; int64[num_pieces]
+        row of each; body tokens that no row holds.
     """
-    bos = (runs[:, 1] == 0) & documents.bos[runs[:, 0]]
-    eos = (runs[:, 2] == documents.tokens[runs[:, 0]]) & documents.eos[runs[:, 0]]
+    kept = documents.eos if kept is None else documents.eos & kept
+    begins, front = runs[:, 1] == 0, documents.bos[runs[:, 0]].astype(np.int64)
+    bos = np.where(begins, front, 0)
+    eos = (runs[:, 2] == documents.tokens[runs[:, 0]]) & kept[runs[:, 0]]
+    if len(documents.leads):
+        runs = runs.copy()
+        runs[begins, 1] = -documents.leads[runs[begins, 0]]
     body = runs[:, 2] - runs[:, 1]
+    text = bos + np.where(begins, -runs[:, 1], 0)
     at = np.concatenate([[0], np.cumsum(body + bos + eos)]).astype(np.int64)
     num_ids = int(at[-1])
     num_rows = count_examples(num_ids, joining.context, joining.stride)
     end = (num_rows - 1) * joining.stride + joining.context if num_rows else 0
-    left = int(np.clip(at[:-1] + bos + body - np.maximum(end, at[:-1] + bos), 0, None).sum())
+    left = int(np.clip(at[:-1] + bos + body - np.maximum(end, at[:-1] + text), 0, None).sum())
     if left and joining.keep:
         num_rows, left = num_rows + 1, 0
-    pieces, rows = _join(documents, runs, at, num_rows, joining)
+    pieces, rows = _join(documents, runs, (at, kept), num_rows, joining)
     return pieces, rows, left
+
+
+@inlined
+def _end_flags(holds_last: bool, kept: bool, is_there: bool, is_new: bool) -> int:
+    """Flags of the end mark of a piece's document: its label, its position, or that it is left out."""
+    flags = ENDS if holds_last else 0
+    if not kept:
+        return flags | (OLD_EOS if holds_last else 0)
+    if is_there:
+        flags |= HAS_EOS if is_new else HAS_EOS | OLD_EOS
+    return flags
 
 
 @kernel
 def _join(
-    documents: Documents, runs: NDArray[np.int64], at: NDArray[np.int64], num_rows: int, joining: Joining
+    documents: Documents,
+    runs: NDArray[np.int64],
+    stream: tuple[NDArray[np.int64], NDArray[np.bool_]],
+    num_rows: int,
+    joining: Joining,
 ) -> tuple[Pieces, NDArray[np.int64]]:
-    context, stride = joining.context, joining.stride
+    (at, kept), context, stride = stream, joining.context, joining.stride
     overlapped = (context + stride - 1) // stride
     most = num_rows * 3 + (len(runs) + num_rows) * overlapped
     out = Pieces(
@@ -94,10 +120,7 @@ def _join(
             start = a + min(max(low - begin, 0), b - a)
             stop = a + min(max(high - begin, 0), b - a)
             if b == n and documents.eos[document]:
-                if stop == n:
-                    flags |= ENDS
-                if at[r + 1] <= high:
-                    flags |= HAS_EOS if at[r + 1] > new else HAS_EOS | OLD_EOS
+                flags |= _end_flags(stop == n, kept[document], at[r + 1] <= high, at[r + 1] > new)
             out.document[k], out.start[k], out.stop[k] = document, start, stop
             out.fresh[k] = min(max(a + new - begin, start), stop)
             out.flags[k] = flags
@@ -113,5 +136,5 @@ def _join(
             out.flags[k] = AHEAD | HAS_BOS if begins else AHEAD
             rows[k] = row
             k += 1
-    kept = Pieces(out.document[:k], out.start[:k], out.stop[:k], out.fresh[:k], out.flags[:k])
-    return kept, rows[:k]
+    held = Pieces(out.document[:k], out.start[:k], out.stop[:k], out.fresh[:k], out.flags[:k])
+    return held, rows[:k]

@@ -63,8 +63,9 @@ def reading_of(
         the reading, and the parts it points into: hold them while it is used.
     """
     numbers, measured = of
-    stored = np.asarray(pool.offsets[numbers]) + measured.bos
-    index = np.unique(runs[(runs[:, 1] > 0) | (runs[:, 2] >= rule.window), 0])
+    stored = np.asarray(pool.offsets[numbers]) + measured.fronts
+    first = np.minimum(rule.window - 1, rule.room - measured.fronts)
+    index = np.unique(runs[(runs[:, 1] > 0) | (runs[:, 2] > first[runs[:, 0]]), 0])
     addresses, held = np.zeros(len(numbers), np.uint64), list[NDArray[np.generic]]()
     if rule.align != "section":
         part_of = np.searchsorted(pool.part_documents, numbers[index], side="right") - 1

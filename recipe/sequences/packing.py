@@ -19,18 +19,21 @@ def padded(sizes: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
     return sizes + -sizes % multiple
 
 
-def best_fit_reference(sizes: Sequence[int], alone: Sequence[bool], context: int) -> list[int]:
+def best_fit_reference(
+    sizes: Sequence[int], alone: Sequence[bool], context: int, grain: int = 1
+) -> list[int]:
     """The rule in plain words: what :func:`best_fit` must return.
 
-    Longer pieces first, equal ones in the order given; each into the fullest row it fits, of equally
-    full ones the oldest, else into a new row. A piece that is alone shares its row with nobody.
+    Longer pieces first, equal ones in the order given (equal in whole multiples of ``grain``); each into
+    the fullest row it fits, of equally full ones the oldest, else into a new row. A piece that is alone
+    shares its row with nobody.
 
     >>> best_fit_reference([5, 3, 6, 2], [False] * 4, 8)
     [1, 1, 0, 0]
     """
     rows: list[int] = [0] * len(sizes)
     free: list[int] = []
-    for i in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+    for i in sorted(range(len(sizes)), key=lambda i: -(sizes[i] // grain)):
         fits = [r for r, room in enumerate(free) if room >= sizes[i]] if not alone[i] else []
         if fits:
             row = min(fits, key=lambda r: (free[r], r))
@@ -42,13 +45,17 @@ def best_fit_reference(sizes: Sequence[int], alone: Sequence[bool], context: int
     return rows
 
 
-def best_fit(sizes: NDArray[np.int64], alone: NDArray[np.bool_], context: int) -> NDArray[np.int64]:
+def best_fit(
+    sizes: NDArray[np.int64], alone: NDArray[np.bool_], context: int, grain: int = 1
+) -> NDArray[np.int64]:
     """Row of every piece, by best-fit-decreasing.
 
     Args:
         sizes: positions of each piece, marks included; in ``1..context``.
         alone: pieces that take a row of their own.
         context: positions of a row.
+        grain: sizes are told apart by their multiples of so many positions; those with the same are placed
+            in the order given, so that neighbours in a row change with the order.
 
     Returns:
         int64[num_pieces]: rows are numbered in the order in which they were opened.
@@ -60,7 +67,8 @@ def best_fit(sizes: NDArray[np.int64], alone: NDArray[np.bool_], context: int) -
     >>> best_fit(np.array([5, 3, 6, 2]), np.zeros(4, bool), 8).tolist()
     [1, 1, 0, 0]
     """
-    return _best_fit(sizes, alone, context)
+    order = _longest_first(sizes if grain == 1 else sizes // grain, context)
+    return _best_fit(sizes, alone, context, order)
 
 
 @kernel
@@ -118,7 +126,9 @@ def _longest_first(sizes: NDArray[np.int64], context: int) -> NDArray[np.int64]:
 
 
 @kernel
-def _best_fit(sizes: NDArray[np.int64], alone: NDArray[np.bool_], context: int) -> NDArray[np.int64]:
+def _best_fit(
+    sizes: NDArray[np.int64], alone: NDArray[np.bool_], context: int, order: NDArray[np.int64]
+) -> NDArray[np.int64]:
     leaves = 1
     while leaves < context + 1:
         leaves *= 2
@@ -128,7 +138,7 @@ def _best_fit(sizes: NDArray[np.int64], alone: NDArray[np.bool_], context: int) 
     right = np.full(len(sizes), -1, np.int32)
     rows = np.empty(len(sizes), np.int64)
     opened = 0
-    for i in _longest_first(sizes, context):
+    for i in order:
         size = sizes[i]
         room = -1 if alone[i] else _smallest_room(tree, leaves, size)
         if room < 0:

@@ -19,9 +19,10 @@ AHEAD, OLD_BOS, OLD_EOS = 16, 32, 64
 INFILLED = 128
 """Flag of a piece that is filled in the middle; its cut points take the bits from 8 to 58, see
 :mod:`recipe.sequences.transform`."""
-JOINED, CONTEXT, WRAPPED = 1 << 59, 1 << 60, 1 << 61
+JOINED, CONTEXT, WRAPPED, MARKER = 1 << 59, 1 << 60, 1 << 61, 1 << 62
 """Flags of a piece: goes on in the segment of the piece before it in its row; brought in front as context,
-all of it overlap and never labelled; marks stand round the window, not round the document."""
+all of it overlap and never labelled; marks stand round the window, not round the document; special tokens
+stored in front of the body, whose places are below 0."""
 
 
 class Pieces(NamedTuple):
@@ -44,12 +45,26 @@ class Pieces(NamedTuple):
         return Pieces(document[order], start[order], stop[order], fresh[order], flags[order])
 
 
+_NO_LEADS = np.empty(0, np.int64)
+
+
 class Documents(NamedTuple):
-    """The documents of a block in reading order: body tokens, and whether marks are stored."""
+    """The documents of a block in reading order: body tokens, and whether marks are stored.
+
+    ``leads`` int64[n]: special tokens in front of the body, BOS among them, of those that have more than a
+    BOS there, 0 of others, and ``bos`` is then False; empty where no document has any.
+    """
 
     tokens: NDArray[np.int64]
     bos: NDArray[np.bool_]
     eos: NDArray[np.bool_]
+    leads: NDArray[np.int64] = _NO_LEADS
+
+    @property
+    def fronts(self) -> NDArray[np.int64]:
+        """int64[n]: stored tokens in front of the body."""
+        bos = self.bos.astype(np.int64)
+        return np.maximum(self.leads, bos) if len(self.leads) else bos
 
 
 def whole(documents: Documents) -> NDArray[np.int64]:

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import Rule
-from recipe.maths.kernels import kernel
+from recipe.maths.kernels import inlined, kernel
 from recipe.sequences.slicing import (
     AHEAD,
+    CONTEXT,
     ENDS,
     HAS_BOS,
     HAS_EOS,
     INFILLED,
+    MARKER,
     OLD_BOS,
     OLD_EOS,
     WRAPPED,
@@ -22,8 +24,9 @@ from recipe.sequences.slicing import (
     Pieces,
 )
 
-KINDS = ("body", "overlap", "special", "labels", "documents")
-"""What is counted of a sequence: columns of ``Block.counts``; documents are those begun."""
+KINDS = ("body", "overlap", "special", "labels", "documents", "separators")
+"""What is counted of a sequence: columns of ``Block.counts``; documents are those begun, separators the
+stored end marks that were left out of it."""
 
 
 class Rows(NamedTuple):
@@ -66,26 +69,30 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
     overlap_labels, inputs, cross = rule
     pieces = rows.pieces
     num_rows = len(rows.ends) - 1
-    out = np.zeros((num_rows + 1, 5), np.int64)
+    out = np.zeros((num_rows + 1, 6), np.int64)
     for q in range(num_rows):
-        for kind in range(5):
+        for kind in range(6):
             out[q + 1, kind] = out[q, kind]
-        seam = False
+        seam = led = False
         for i in range(rows.ends[q], rows.ends[q + 1]):
             start, stop, fresh, flags = pieces.start[i], pieces.stop[i], pieces.fresh[i], pieces.flags[i]
             last = stop == tokens[pieces.document[i]] and stop > start
-            if seam and cross and not (inputs and flags & AHEAD):
+            if led:
+                out[q + 1, 3] += int(inputs)
+            elif seam and cross and not (flags & CONTEXT or (inputs and flags & AHEAD)):
                 out[q + 1, 3] += 1
+            led = False
             if flags & AHEAD:
                 continue
+            if flags & MARKER:
+                led = stop == 0 and (overlap_labels or flags & OLD_BOS == 0)
+                out[q + 1, 2] += stop - start
+                out[q + 1, 3] += int(led and not inputs)
+                seam = False
+                continue
+            out[q + 1, 5] += int(flags & OLD_EOS > 0 and flags & HAS_EOS == 0)
             if flags & INFILLED:
-                marks = int(flags & HAS_BOS > 0) + int(flags & HAS_EOS > 0)
-                out[q + 1, 0] += stop - start
-                out[q + 1, 2] += marks + 3
-                out[q + 1, 3] += stop - start + marks + 2 - int(start > 0 and not flags & WRAPPED)
-                if flags & ENDS and not flags & HAS_EOS and not inputs:
-                    out[q + 1, 3] += 1
-                out[q + 1, 4] += int(start == 0)
+                _count_infilled(out[q + 1], (start, stop, flags), inputs)
                 seam = False
                 continue
             if overlap_labels:
@@ -93,13 +100,32 @@ def _totals(rows: Rows, tokens: NDArray[np.int64], rule: tuple[bool, bool, bool]
             out[q + 1, 0] += stop - start
             out[q + 1, 1] += fresh - start
             out[q + 1, 2] += int(flags & HAS_BOS > 0) + int(flags & HAS_EOS > 0)
-            out[q + 1, 3] += _labels(start, stop, start if overlap_labels else fresh, (flags, last, inputs))
+            labelled = start if overlap_labels and not flags & CONTEXT else fresh
+            out[q + 1, 3] += _labels(start, stop, labelled, (flags, last, inputs))
             out[q + 1, 4] += int(fresh == 0 and stop > 0)
-            if flags & HAS_EOS:
-                seam = flags & OLD_EOS == 0 and (last or not flags & WRAPPED)
-            else:
-                seam = last and flags & ENDS == 0 and (overlap_labels or fresh < stop)
+            seam = _ends(flags, last, labelled < stop)
     return out
+
+
+@inlined
+def _ends(flags: int, last: bool, is_labelled: bool) -> bool:
+    """Whether a document ends with a piece for the first time."""
+    if flags & HAS_EOS:
+        return flags & OLD_EOS == 0 and (last or not flags & WRAPPED)
+    return last and flags & ENDS == 0 and is_labelled
+
+
+@inlined
+def _count_infilled(out: NDArray[np.int64], piece: tuple[int, int, int], inputs: bool) -> None:
+    """Add a piece that is filled in the middle."""
+    start, stop, flags = piece
+    marks = int(flags & HAS_BOS > 0) + int(flags & HAS_EOS > 0)
+    out[0] += stop - start
+    out[2] += marks + 3
+    out[3] += stop - start + marks + 2 - int(start > 0 and not flags & WRAPPED)
+    if flags & ENDS and not flags & HAS_EOS and not inputs:
+        out[3] += 1
+    out[4] += int(start == 0)
 
 
 @kernel

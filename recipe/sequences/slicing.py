@@ -5,7 +5,8 @@ document read whole is the run ``[0, n)``; what a stage left unserved of a block
 
 What is decided when a block is opened for the first time, and never again for what is left of it:
 **Offset.** A document longer than a window begins, with ``offset: random``, with a piece of its first o
-tokens, o = draw 0 of (document, 0) modulo the stride, of domain ``offset``; windows start from there, the
+tokens, o = draw 0 of (document, 0) modulo the stride (or what fits beside its
+marks), of domain ``offset``; windows start from there, the
 first without overlap. **Density.** Of a document longer than a window, a piece is kept iff draw 0 of
 (document, fresh), of domain ``density``, falls below the density of the region in which its first fresh
 token lies. Fresh tokens of the others are dropped as ``thinned``; windows after them are what they would be.
@@ -30,6 +31,7 @@ from recipe.sequences.pieces import (
     HAS_EOS,
     INFILLED,
     JOINED,
+    MARKER,
     OLD_BOS,
     OLD_EOS,
     OVERSIZE,
@@ -52,6 +54,7 @@ __all__ = [
     "HAS_EOS",
     "INFILLED",
     "JOINED",
+    "MARKER",
     "OLD_BOS",
     "OLD_EOS",
     "OVERSIZE",
@@ -153,7 +156,9 @@ def heads_of(
         order_key: of domain ``offset``, the pool and the epoch.
     """
     drawn = draws(order_key, (numbers, np.zeros_like(numbers)), 1)[0]
-    heads = (drawn % np.uint64(cutting.head_stride or cutting.stride)).astype(np.int64)
+    stride = cutting.head_stride or cutting.stride
+    most = np.minimum(stride, cutting.context + 1 - documents.fronts).astype(np.uint64)
+    heads = (drawn % most).astype(np.int64)
     return np.where(_is_long(documents, cutting) & (cutting.oversize == 0), heads, 0)
 
 
@@ -182,7 +187,7 @@ def thinned(
 
 def _is_long(documents: Documents, cutting: Cutting) -> NDArray[np.bool_]:
     """bool[n]: whether a document is longer than a window (its first one)."""
-    first = cutting.window - (documents.bos & (cutting.window == cutting.context))
+    first = np.minimum(cutting.window, cutting.context - documents.fronts)
     longer: NDArray[np.bool_] = documents.tokens > first
     return longer
 
@@ -194,7 +199,9 @@ class _Stretch(NamedTuple):
     stride: int
 
 
-def count_pieces(num_tokens: int, cutting: Cutting, *, bos: bool = False, head: int = 0) -> int:
+def count_pieces(
+    num_tokens: int, cutting: Cutting, *, bos: bool = False, head: int = 0, lead: int = 0
+) -> int:
     """Pieces that one document gives, without iterating; of a rule that aligns nothing.
 
     Args:
@@ -202,13 +209,14 @@ def count_pieces(num_tokens: int, cutting: Cutting, *, bos: bool = False, head: 
         cutting: the rule.
         bos: whether the document has a begin mark.
         head: tokens before the first window (random offset).
+        lead: special tokens in front of the document, where there are more than a mark.
 
     >>> count_pieces(2048, Cutting(1024, 600, 1024, tail=0, min_tail=256, oversize=0))
     3
     >>> count_pieces(2048, Cutting(1024, 600, 1024, tail=TAILS.index("drop"), min_tail=256, oversize=0))
     2
     """
-    first = cutting.window - (1 if bos and cutting.window == cutting.context else 0)
+    first = min(cutting.window, cutting.context - max(lead, int(bos)))
     tail = TAILS[cutting.tail]
     if num_tokens == 0:
         return 0

@@ -124,9 +124,16 @@ def _stride_at(cut: int, n: int, cutting: Cutting) -> int:
 
 
 @inlined
-def first_window(bos: bool, cutting: Cutting) -> int:
-    """Tokens of a document's first window: one less where its mark has to fit beside a whole context."""
-    return cutting.window - int(bos and cutting.window == cutting.context)
+def front_of(documents: Any, document: int) -> int:
+    """Special tokens in front of a document's body."""
+    lead = documents.leads[document] if len(documents.leads) else 0
+    return max(lead, int(documents.bos[document]))
+
+
+@inlined
+def first_window(front: int, cutting: Cutting) -> int:
+    """Tokens of a document's first window: fewer where what is in front of them has to fit in the context."""
+    return min(cutting.window, cutting.context - front)
 
 
 @inlined
@@ -146,13 +153,15 @@ def _end(span: tuple[int, int, int], n: int, full: int, cutting: Cutting) -> tup
 
 @inlined
 def _marks(size: int, bos: bool, eos: bool, cutting: Cutting) -> int:
-    """Flags of the marks of a piece: ``bos`` and ``eos`` say that the document's are at its edges."""
+    """Flags of the marks of a piece: ``bos`` and ``eos`` say that the document's are at its edges.
+
+    ``size``: its positions with what stands in front of the document.
+    """
     if cutting.wrapped:
         return HAS_BOS | HAS_EOS | ENDS | WRAPPED
     flags = 0
     if bos:
         flags |= HAS_BOS
-        size += 1
     if eos:
         flags |= ENDS
         if size < cutting.context:
@@ -176,7 +185,7 @@ def _num_expected(
     total = 0
     for r in range(len(runs)):
         document, a, b = runs[r, 0], runs[r, 1], runs[r, 2]
-        first = first_window(documents.bos[document], cutting) if a == 0 else cutting.stride
+        first = first_window(front_of(documents, document), cutting) if a == 0 else cutting.stride
         left = b - a - first
         total += 1
         if left > 0:
@@ -207,7 +216,8 @@ def cut_runs(
     for r in range(len(runs)):
         document, a, b = runs[r, 0], runs[r, 1], runs[r, 2]
         n, bos = documents.tokens[document], documents.bos[document]
-        first = first_window(bos, cutting)
+        front = front_of(documents, document)
+        first = first_window(front, cutting)
         head = heads[document] if a == 0 else 0
         start, fresh = 0, a
         stop = first if head == 0 else head
@@ -232,8 +242,9 @@ def cut_runs(
             if k == out.shape[1]:
                 out = _longer(out)
             out[0, k], out[1, k], out[2, k], out[3, k] = document, start, stop, fresh
+            size = stop - start + (front if fresh == 0 else 0)
             out[4, k] = alone | _marks(
-                stop - start, fresh == 0 and bos, stop == n and documents.eos[document], cutting
+                size, fresh == 0 and bos, stop == n and documents.eos[document], cutting
             )
             k += 1
             step = cutting.window if fresh == 0 and head > 0 else _stride_at(stop, n, cutting)

@@ -87,7 +87,7 @@ FAULTS = [
     Row({f"{LONG}.quotta": 1}, [f"{LONG}.quotta"]),
     Row({f"{LONG}.slicing.strid": 1}, [f"{LONG}.slicing.strid"]),
     Row({f"{LONG}.slicing.oversize": "route"}, [f"{LONG}.slicing.oversize"]),
-    Row({f"{LONG}.packing": {"attention": "group"}}, [f"{LONG}.packing.attention"]),
+    Row({f"{LONG}.packing": {"attention": "groups"}}, [f"{LONG}.packing.attention"]),
     Row({f"{LATE}.slicing.window": "soon"}, [f"{LATE}.slicing.window"], (f"{LATE}.slicing.stride",)),
     Row({f"{LONG}.name": "x"}, [f"{LONG}.name"]),
     # one way of several

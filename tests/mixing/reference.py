@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from recipe.config import Recipe, Rule
@@ -13,7 +13,7 @@ from recipe.maths.order import key, permute
 from tests.sequences.edges import may_cut
 from tests.sequences.reference import Choices, Doc, Draw, Row, counts, left_over, open_block, takes, written
 
-KINDS = ("body", "overlap", "special", "padding", "labels", "documents")
+KINDS = ("body", "overlap", "special", "padding", "labels", "documents", "separators")
 
 
 @dataclass(repr=False)
@@ -22,6 +22,11 @@ class Source:
 
     docs: list[Doc]
     units: list[list[int]]
+
+    def __post_init__(self) -> None:
+        for number, unit in enumerate(self.units):
+            for document in unit if len(unit) > 1 else ():
+                self.docs[document].unit = number
 
     def __deepcopy__(self, memo: object) -> Source:
         return self
@@ -178,7 +183,7 @@ class Reader:
         places = range(self.block * self.size, min(self.read_units, (self.block + 1) * self.size))
         numbers = [d for unit in self.order(places) for d in self.source.units[unit]]
         docs = [self.source.docs[number] for number in numbers]
-        kept = [Doc([], d.bos, d.eos) if n in self.gone else d for n, d in zip(numbers, docs, strict=True)]
+        kept = [replace(d, tokens=[]) if n in self.gone else d for n, d in zip(numbers, docs, strict=True)]
         self.drop("withdrawn", sum(len(d.tokens) - len(k.tokens) for d, k in zip(docs, kept, strict=True)))
         opened = open_block(kept, rule, None, self.choices(self.epoch, numbers, rule))
         for reason, tokens in opened.dropped.items():
@@ -196,7 +201,7 @@ class Reader:
         def permitted(document: int, cut: int) -> bool:
             return may_cut(self.source.docs[numbers[document]].tokens, cut, rule.align)
 
-        return Choices(drawn("transform"), drawn("offset"), drawn("density"), permitted)
+        return Choices(drawn("transform"), drawn("offset"), drawn("density"), drawn("separators"), permitted)
 
     def settle(self, place: Place, rule: Rule) -> None:
         """Cut a place that cannot go on as it is."""
@@ -208,7 +213,8 @@ class Reader:
         place.depth += 1
         left = [run for run in runs if run[0] not in late]
         choices = self.choices(place.epoch, place.numbers, rule)
-        opened = open_block(place.docs, rule, left, choices)
+        hidden = frozenset(i for i, n in enumerate(place.numbers) if n in self.gone)
+        opened = open_block(place.docs, rule, left, choices, hidden)
         place.rows = self.shuffled(place, opened.rows)
         place.rule, place.withdrawn = rule, self.number
 
@@ -436,7 +442,7 @@ def tell(recipe: Recipe, sources: dict[str, Source]) -> Told:
 def _served(pool: int, row: Row, texts: tuple[list[Doc], list[int]], rule: Rule) -> Served:
     docs, numbers = texts
     pieces, fresh, column = [], [], 0
-    for segment in row.segments:
+    for number, segment in enumerate(row.segments):
         body = [cell for cell in segment if 0 <= cell.place < len(docs[cell.document].tokens)]
         for part in dict.fromkeys(cell.part for cell in body):
             mine = [cell for cell in body if cell.part == part]
@@ -445,5 +451,7 @@ def _served(pool: int, row: Row, texts: tuple[list[Doc], list[int]], rule: Rule)
             first = new[0] if new else stop
             pieces.append((numbers[body[0].document], start, stop, first, column + segment.index(mine[0])))
             fresh += [(numbers[body[0].document], place) for place in new]
-        column += takes(len(segment), rule)
+        column += len(segment)
+        if not row.goes_on(number + 1):
+            column += takes(column, rule) - column
     return Served(pool, written(docs, row, rule), pieces, fresh)

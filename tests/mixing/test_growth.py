@@ -22,6 +22,7 @@ from tests.mixing.reference import EmptyError, Source, tell
 from tests.mixing.test_run_reference import account_of, as_batch
 from tests.mixing.twins import Twins
 from tests.mixing.worlds import draw_pool, draw_stage
+from tests.sequences.edges import open_spelt
 from tests.sequences.reference import Doc
 
 GROUPS = ([0, 1, 1, 2, 3, 4, 4], [9, 9, 7, 8], [20, 21])
@@ -65,7 +66,7 @@ def test_invariant_3_a_pool_that_grows_is_read_by_the_rules(
         event = data.draw(st.sampled_from(["grow", "grow", "returned", "burnt", "withdraw"]))
         if event == "grow" and age < 2:
             age += 1
-            twins.grow("p", open_pool(root / f"p{age}", "p"), sources[age], now=data.draw(st.booleans()))
+            twins.grow("p", open_spelt(root / f"p{age}", "p"), sources[age], now=data.draw(st.booleans()))
         elif event == "withdraw":
             last = len(twins.reader("p").source.docs) - 1
             twins.withdraw({"p": data.draw(st.lists(st.integers(0, last), max_size=3))})

@@ -143,7 +143,7 @@ def _wrap(draw: Any, bank: Bank, pools: dict[str, dict[str, Any]], stages: list[
     for pool in pools.values():
         mine = room - 3 * ("transform" in pool)
         is_marked = "eos" in pool or bank.marked[pool["path"]]
-        joined = any(stage["packing"]["method"] == "concat" for stage in stages)
+        joined = any(s["packing"]["method"] == "concat" or "eos_keep" in s["packing"] for s in stages)
         if mine >= 2 and is_marked and not joined and draw(st.booleans()):
             window = draw(st.integers(2, mine))
             rule = {"window": window, "stride": max(1, window - 1), "min_tail": 1, "specials": "window"}
@@ -170,12 +170,16 @@ def draw_stage(draw: Any, names: list[str]) -> dict[str, Any]:
     method = draw(st.sampled_from(["best_fit", "concat", "none"]))
     packing = {
         "method": method,
-        "attention": draw(st.sampled_from(["piece", "sequence"])),
+        "attention": draw(st.sampled_from(["piece", "group", "sequence"])),
         "positions": draw(st.sampled_from(["restart", "continue"])),
         "cross_labels": draw(st.booleans()),
     }
+    if draw(st.booleans()):
+        packing["eos_keep"] = draw(st.sampled_from(["50%", "0%"]))
+    if method == "best_fit":
+        packing["shuffle_fit"] = draw(st.booleans())
     packing["document_multiple"] = 1
-    if method != "concat" and packing["attention"] == "piece" and not packing["cross_labels"]:
+    if method != "concat" and packing["attention"] != "sequence" and not packing["cross_labels"]:
         divisors = [n for n in range(1, context + 1) if context % n == 0]
         packing["document_multiple"] = draw(st.sampled_from(divisors))
     batch, key = draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 40, 300]))

@@ -143,6 +143,9 @@ def rules(draw: st.DrawFn, methods: tuple[str, ...] = ("best_fit", "none")) -> R
         cross_labels=draw(st.booleans()),
         method=method,
         labels=draw(st.sampled_from(["shifted", "inputs"])),
+        attention=draw(st.sampled_from(["piece", "group", "sequence"])),
+        eos_keep=Fraction(1) if marks else draw(st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(0)])),
+        shuffle_fit=draw(st.booleans()),
         **options,
     )
 

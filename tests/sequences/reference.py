@@ -2,7 +2,8 @@
 
 A row is a list of segments, a segment a list of cells ``(document, place, new)``: place -1 is BOS, n is
 EOS, else a token of the document; ``new`` says whether it is served for the first time. Below -1 are the
-markers of a piece that is filled in the middle, ``part`` the part of it that a cell is in.
+markers of a piece that is filled in the middle, ``part`` the part of it that a cell is in; from -101 down is
+what stands in front of a document, -101 being the last of it. Segments that are joined are one to attention.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 from recipe.config import Rule
@@ -20,6 +22,8 @@ class Cell(NamedTuple):
     place: int
     new: bool
     part: int = 0
+    context: bool = False
+    """Brought in front of something that needs it."""
 
 
 PREFIX, MIDDLE, SUFFIX = -2, -3, -4
@@ -37,10 +41,24 @@ class Choices(NamedTuple):
     transform: Draw | None = None
     offset: Draw | None = None
     density: Draw | None = None
+    separators: Draw | None = None
     permitted: Callable[[int, int], bool] | None = None
 
 
 NO_CHOICES = Choices()
+
+
+class Need(NamedTuple):
+    """Tokens ``start..stop`` of a document are read after ``first..last`` of the one so many behind it."""
+
+    start: int
+    stop: int
+    behind: int
+    first: int
+    last: int
+
+
+LEAD = -100
 
 
 @dataclass
@@ -50,11 +68,18 @@ class Doc:
     tokens: list[int]
     bos: int | None = None
     eos: int | None = None
+    lead: tuple[int, ...] = ()
+    """Special tokens in front, BOS among them, of a document that has more than BOS there."""
+    unit: int | None = None
+    """Number of its group, if that has several documents."""
+    needs: tuple[Need, ...] = ()
 
     def __deepcopy__(self, memo: object) -> Doc:
         return self
 
     def id(self, place: int) -> int:
+        if place < LEAD:
+            return self.lead[place - LEAD]
         if place < -1:
             return MARKER_IDS[place]
         if place == -1:
@@ -77,13 +102,24 @@ class Piece:
     alone: bool = False
     wrapped: bool = False
     cuts: tuple[int, int, bool] | None = None
+    lead: int = 0
+    """It is what stands in front of a document, of so many tokens."""
+    context: bool = False
+    separator: bool = False
+    """Its document's end mark is left out."""
 
     @property
     def size(self) -> int:
+        if self.lead:
+            return self.lead
         return self.stop - self.start + self.bos + self.eos + 3 * (self.cuts is not None)
 
     @property
     def cells(self) -> list[Cell]:
+        if self.lead:
+            return [Cell(self.document, place, True) for place in range(LEAD - self.lead, LEAD)]
+        if self.context:
+            return [Cell(self.document, j, False, context=True) for j in range(self.start, self.stop)]
         body = [Cell(self.document, j, j >= self.fresh) for j in range(self.start, self.stop)]
         if self.cuts is not None:
             body = self.filled(*self.cuts)
@@ -108,6 +144,12 @@ class Row:
     segments: list[list[Cell]]
     ahead: Cell | None = None
     """The cell that follows the row in a joined stream."""
+    joined: list[bool] = field(default_factory=list)
+    """Whether a segment goes on in the one before it; empty: none does."""
+    separators: int = 0
+
+    def goes_on(self, number: int) -> bool:
+        return 0 <= number < len(self.joined) and self.joined[number]
 
 
 @dataclass
@@ -145,14 +187,15 @@ def slice_document(
     if a == b:
         return []
     strides = rule.strides or (rule.stride,) * 3
-    first = rule.window - (1 if doc.bos is not None and rule.window == rule.context - markers(rule) else 0)
+    front = len(doc.lead) or int(doc.bos is not None)
+    first = min(rule.window, rule.context - markers(rule) - front)
     is_first_opening = run is None and n > first
     if is_first_opening and rule.oversize == "drop":
         out.drop("oversize", n)
         return []
     head = 0
     if is_first_opening and rule.random_offset and rule.oversize == "split" and choices.offset is not None:
-        head = choices.offset(number, 0)[0] % strides[0]
+        head = choices.offset(number, 0)[0] % min(strides[0], rule.context - markers(rule) - front + 1)
     pieces: list[Piece] = []
     fresh, end = a, a + strides[region_of(a, n, rule.window)] if a > 0 else head or first
     while fresh < b:
@@ -169,7 +212,8 @@ def slice_document(
         moved_forward(piece, rule, out, choices)
         piece.wrapped = rule.specials == "window"
         piece.bos = piece.wrapped or (piece.fresh == 0 and doc.bos is not None)
-        ends = piece.stop == n and doc.eos is not None and piece.size < rule.context - markers(rule)
+        size = piece.size + (len(doc.lead) if piece.fresh == 0 else 0)
+        ends = piece.stop == n and doc.eos is not None and size < rule.context - markers(rule)
         piece.eos = piece.wrapped or ends
     return thin(pieces, n, rule, out, choices) if is_first_opening else pieces
 
@@ -250,34 +294,116 @@ def takes(size: int, rule: Rule) -> int:
     return size
 
 
-def pack(pieces: list[Piece], rule: Rule) -> list[list[Piece]]:
+def bundle(
+    docs: list[Doc], pieces: list[Piece], rule: Rule, out: Opened, *, may_drop: bool, hidden: set[int]
+) -> list[list[Piece]]:
+    """Pieces that lie side by side in one segment, with what comes in front of each."""
+    long = {_unit(docs, p.document) for p in pieces if _in_front(docs, [p], p, rule, hidden) is None}
+    if may_drop:
+        out.drop("oversize", sum(p.stop - p.fresh for p in pieces if _unit(docs, p.document) in long))
+        pieces = [piece for piece in pieces if _unit(docs, piece.document) not in long]
+    bundles: list[list[Piece]] = []
+    for piece in pieces:
+        held = bundles[-1] if bundles else []
+        unit = docs[piece.document].unit
+        able = rule.attention == "group" and unit is not None and bool(held) and not piece.alone
+        if able and docs[held[-1].document].unit == unit and not held[-1].alone:
+            more = _in_front(docs, [*held, piece], piece, rule, hidden)
+            if _in_front(docs, [piece], piece, rule, hidden) is None:
+                more = _lead(docs, piece)  # its needs fit nowhere
+            if more is not None and sum(p.size for p in (*held, *more, piece)) <= rule.context:
+                held += [*more, piece]
+                continue
+        own = _in_front(docs, [piece], piece, rule, hidden)
+        bundles.append([*(_lead(docs, piece) if own is None else own), piece])
+    return bundles
+
+
+def _unit(docs: list[Doc], number: int) -> object:
+    unit = docs[number].unit
+    return ("document", number) if unit is None else ("unit", unit)
+
+
+def _lead(docs: list[Doc], piece: Piece) -> list[Piece]:
+    size = len(docs[piece.document].lead)
+    return [Piece(piece.document, 0, 0, 0, lead=size)] if size and piece.fresh == 0 else []
+
+
+def _in_front(
+    docs: list[Doc], held: list[Piece], piece: Piece, rule: Rule, hidden: set[int]
+) -> list[Piece] | None:
+    """What the piece needs and none of those held has, then what stands in front of it; None: no room."""
+    wanted = {
+        (piece.document + need.behind, token)
+        for need in docs[piece.document].needs
+        if need.start < piece.stop and need.stop > piece.fresh
+        for token in range(need.first, need.last)
+        if docs[piece.document + need.behind].tokens and piece.document + need.behind not in hidden
+    }
+    has = {(p.document, token) for p in held if not p.lead for token in range(p.start, p.stop)}
+    context: list[Piece] = []
+    for document, token in sorted(wanted - has):
+        last = context[-1] if context else None
+        if last is not None and last.document == document and last.stop == token:
+            last.stop = last.fresh = token + 1
+        else:
+            context.append(Piece(document, token, token + 1, token + 1, context=True))
+    context += _lead(docs, piece)
+    return context if sum(p.size for p in (*context, piece)) <= rule.context else None
+
+
+def pack(bundles: list[list[Piece]], rule: Rule) -> list[list[list[Piece]]]:
     """Best fit, decreasing: fullest row first, then the oldest; within a row as given."""
     if rule.method == "none":
-        return [[piece] for piece in pieces]
+        return [[bundle] for bundle in bundles]
     rows: list[list[int]] = []
     room: list[int] = []
-    for i in sorted(range(len(pieces)), key=lambda i: (-takes(pieces[i].size, rule), i)):
-        size = takes(pieces[i].size, rule)
-        able = [r for r in range(len(rows)) if room[r] >= size and not pieces[rows[r][0]].alone]
-        if able and not pieces[i].alone:
+    sizes = [takes(sum(piece.size for piece in bundle), rule) for bundle in bundles]
+    alone = [any(piece.alone for piece in bundle) for bundle in bundles]
+    grain = max(1, rule.context // 64) if rule.shuffle_fit else 1
+    for i in sorted(range(len(bundles)), key=lambda i: (-(sizes[i] // grain), i)):
+        able = [r for r in range(len(rows)) if room[r] >= sizes[i] and not alone[rows[r][0]]]
+        if able and not alone[i]:
             row = min(able, key=lambda r: (room[r], r))
         else:
             row = len(rows)
             rows.append([])
             room.append(rule.context)
         rows[row].append(i)
-        room[row] -= size
-    return [[pieces[i] for i in sorted(row)] for row in rows]
+        room[row] -= sizes[i]
+    return [[bundles[i] for i in sorted(row)] for row in rows]
 
 
-def join(docs: list[Doc], runs: list[tuple[int, int, int]], rule: Rule, keep: bool, out: Opened) -> None:
+def row_of(bundles: list[list[Piece]]) -> Row:
+    pieces = [piece for bundle in bundles for piece in bundle]
+    joined = [number > 0 for bundle in bundles for number in range(len(bundle))]
+    return Row([p.cells for p in pieces], None, joined, sum(piece.separator for piece in pieces))
+
+
+def is_kept(number: int, rule: Rule, choices: Choices) -> bool:
+    """Whether the end mark of a document takes a position."""
+    if rule.eos_keep == 1 or choices.separators is None:
+        return True
+    return Fraction(choices.separators(number, 0)[0], 2**64) < rule.eos_keep
+
+
+def join(
+    docs: list[Doc],
+    runs: list[tuple[int, int, int]],
+    rule: Rule,
+    keep: bool,
+    out: Opened,
+    choices: Choices = NO_CHOICES,
+) -> None:
     """Documents joined with their marks and cut every stride: T + 1 ids an example."""
     flat: list[tuple[int, Cell]] = []
     for number, (document, a, b) in enumerate(runs):
         doc = docs[document]
         places = [-1] if a == 0 and doc.bos is not None else []
+        places += range(LEAD - len(doc.lead), LEAD) if a == 0 else []
         places += range(a, b)
-        places += [b] if b == len(doc.tokens) and doc.eos is not None else []
+        kept = doc.eos is not None and is_kept(document, rule, choices)
+        places += [b] if b == len(doc.tokens) and kept else []
         flat += [(number, Cell(document, place, True)) for place in places]
     context, stride = rule.context, rule.stride
     spans = []
@@ -291,12 +417,28 @@ def join(docs: list[Doc], runs: list[tuple[int, int, int]], rule: Rule, keep: bo
         out.drop("tail", left)
     served = 0
     for low, high in spans:
-        segments: dict[int, list[Cell]] = {}
+        segments: dict[tuple[int, bool], list[Cell]] = {}
         for at in range(low, high):
             number, cell = flat[at]
-            segments.setdefault(number, []).append(cell._replace(new=at >= served))
+            segments.setdefault((number, cell.place >= LEAD), []).append(cell._replace(new=at >= served))
         served = max(served, high)
-        out.rows.append(Row(list(segments.values()), flat[high][1] if high < len(flat) else None))
+        joined = [False] + [
+            one[0] == two[0]
+            or (rule.attention == "group" and _same_group(docs, runs[one[0]][0], runs[two[0]][0]))
+            for one, two in pairwise(segments)
+        ]
+        ends = [cell.document for cells in segments.values() for cell in cells if _is_last(docs, cell)]
+        left_out = sum(docs[d].eos is not None and not is_kept(d, rule, choices) for d in ends)
+        ahead = flat[high][1] if high < len(flat) else None
+        out.rows.append(Row(list(segments.values()), ahead, joined, left_out))
+
+
+def _same_group(docs: list[Doc], one: int, two: int) -> bool:
+    return docs[one].unit is not None and docs[one].unit == docs[two].unit
+
+
+def _is_last(docs: list[Doc], cell: Cell) -> bool:
+    return cell.place >= 0 and cell.place == len(docs[cell.document].tokens) - 1
 
 
 def open_block(
@@ -304,12 +446,13 @@ def open_block(
     rule: Rule,
     runs: list[tuple[int, int, int]] | None = None,
     choices: Choices = NO_CHOICES,
+    hidden: frozenset[int] = frozenset(),
 ) -> Opened:
-    """The rows of a block, in the order in which they were opened."""
+    """The rows of a block, in the order in which they were opened; ``hidden``: documents withdrawn."""
     out = Opened([])
     if rule.method == "concat":
         joined = runs if runs is not None else [(i, 0, len(d.tokens)) for i, d in enumerate(docs) if d.tokens]
-        join(docs, joined, rule, rule.tail == "keep" or runs is not None, out)
+        join(docs, joined, rule, rule.tail == "keep" or runs is not None, out, choices)
         return out
     pieces = []
     if runs is None:
@@ -320,7 +463,11 @@ def open_block(
             pieces += slice_document(i, docs[i], rule, out, (a, b), choices)
     if rule.fim is not None and choices.transform is not None:
         fill(pieces, rule, choices.transform)
-    out.rows = [Row([piece.cells for piece in row]) for row in pack(pieces, rule)]
+    for piece in pieces:
+        if piece.eos and not is_kept(piece.document, rule, choices):
+            piece.eos, piece.separator = False, True
+    bundles = bundle(docs, pieces, rule, out, may_drop=runs is None, hidden=set(hidden))
+    out.rows = [row_of(row) for row in pack(bundles, rule)]
     return out
 
 
@@ -350,26 +497,32 @@ def written(docs: list[Doc], row: Row, rule: Rule) -> dict[str, list[int]]:
     out: dict[str, list[int]] = {"input_ids": [], "position_ids": [], "segment_ids": [], "labels": []}
     out["attention_mask"] = []
     shifted: list[int] = []
+    attended, begin = -1, 0
     for number, segment in enumerate(row.segments):
+        if not row.goes_on(number):
+            attended, begin = attended + 1, len(shifted)
         following = row.segments[number + 1][0] if number + 1 < len(row.segments) else row.ahead
+        if following is not None and following.context:
+            following = None  # what is needed is no text that follows
         for index, cell in enumerate(segment):
             column = len(out["input_ids"])
             doc = docs[cell.document]
             out["input_ids"].append(doc.id(cell.place))
-            out["position_ids"].append(column if rule.positions == "continue" else index)
-            out["segment_ids"].append(0 if rule.attention == "sequence" else number)
+            out["position_ids"].append(column if rule.positions == "continue" else column - begin)
+            out["segment_ids"].append(0 if rule.attention == "sequence" else attended)
             if segment[0].place == OPENS:
                 shifted.append(_wrapped_label(docs, segment, index, following, rule))
-            elif any(other.place < -1 for other in segment):
+            elif any(LEAD < other.place < -1 for other in segment):
                 shifted.append(_filled_label(docs, segment, index))
             else:
                 shifted.append(_label(docs, cell, following, rule))
             before = column - 1
-            seen = index > 0 or (number > 0 and _ended(docs, row.segments[number - 1]))
+            seen = index > 0 or (number > 0 and _predicts(docs, row.segments[number - 1]))
+            seen = seen and not (index == 0 and cell.context)
             known = before >= 0 and seen and shifted[before] != NO_LABEL
             out["labels"].append(shifted[before] if known else NO_LABEL)
             out["attention_mask"].append(1)
-        for _ in range(takes(len(shifted), rule) - len(shifted)):
+        for _ in range(0 if row.goes_on(number + 1) else takes(len(shifted), rule) - len(shifted)):
             out["input_ids"].append(0)
             out["position_ids"].append(out["position_ids"][-1] + 1)
             out["segment_ids"].append(-1)
@@ -383,6 +536,11 @@ def written(docs: list[Doc], row: Row, rule: Rule) -> dict[str, list[int]]:
         out[key] += [pad] * (rule.context - size)
     out["attention_mask"] += [0] * (rule.context - size)
     return out
+
+
+def _predicts(docs: list[Doc], segment: list[Cell]) -> bool:
+    """Whether the last cell of a segment says something of the next one."""
+    return segment[-1].place == LEAD - 1 or _ended(docs, segment)
 
 
 def _filled_label(docs: list[Doc], segment: list[Cell], index: int) -> int:
@@ -425,8 +583,13 @@ def _ends(docs: list[Doc], cell: Cell) -> bool:
 
 
 def _label(docs: list[Doc], cell: Cell, following: Cell | None, rule: Rule) -> int:
-    if not (cell.new or rule.overlap_labels):
+    if cell.context or not (cell.new or rule.overlap_labels):
         return NO_LABEL
+    if cell.place < LEAD:
+        if cell.place < LEAD - 1:
+            return NO_LABEL
+        assert following is not None
+        return docs[following.document].id(following.place)
     if not _ends(docs, cell):
         return docs[cell.document].id(cell.place + 1)
     if rule.cross_labels and following is not None:
@@ -446,4 +609,5 @@ def counts(docs: list[Doc], row: Row, rule: Rule) -> dict[str, int]:
         "padding": rule.context - len(cells),
         "labels": sum(label != NO_LABEL for label in labels),
         "documents": sum(cell.place == 0 and cell.new for cell in body),
+        "separators": row.separators,
     }

@@ -26,7 +26,7 @@ def test_kernel_plain_words_and_the_rule_agree(drawn: tuple[int, list[tuple[int,
     rows = best_fit(np.array(sizes, np.int64), np.array(alone, bool), context).tolist()
     assert rows == best_fit_reference(sizes, alone, context)
     pieces = [Piece(i, 0, size, 0, alone=own) for i, (size, own) in enumerate(given_pieces)]
-    packed = [[piece.document for piece in row] for row in pack(pieces, rule(context))]
+    packed = [[piece.document for [piece] in row] for row in pack([[p] for p in pieces], rule(context))]
     assert rows_of(rows) == packed
 
 

@@ -17,8 +17,8 @@ from recipe.mixing.tracing import Search, Stretch, merged
 from recipe.mixing.walker import Walker
 from recipe.run.stream import RunStream
 from recipe.run.tracing.courses import Course
-from recipe.sequences.slicing import AHEAD, HAS_BOS
-from recipe.sequences.transform import positions_of
+from recipe.sequences.bundles import columns_of
+from recipe.sequences.slicing import AHEAD, MARKER
 
 STEPS = 12
 """Steps of a course whose rows are read."""
@@ -98,16 +98,12 @@ def planned_rows(stream: RunStream, step: int) -> list[Planned]:
     for row in range(walked.stretch.batch if walked.num_steps else 0):
         block = walked.blocks[int(walked.block_of[row])]
         first, end = block.rows.ends[int(walked.indices[row]) :][:2].tolist()
-        pieces, column, widths = [], 0, positions_of(block.rows.pieces)
-        for k in range(first, end):
-            document, start, stop, fresh, flags = (int(of[k]) for of in block.rows.pieces)
-            if flags & AHEAD:
-                continue
-            column += bool(flags & HAS_BOS)
-            if stop > start:
+        held = block.rows.pieces.take(np.arange(first, end))
+        pieces, columns = [], columns_of(held, block.multiple).tolist()
+        for k, column in enumerate(columns):
+            document, start, stop, fresh, flags = (int(of[k]) for of in held)
+            if not flags & (AHEAD | MARKER) and stop > start:
                 pieces.append(Piece(int(block.documents[document]), start, stop, fresh, column))
-            column += int(widths[k]) - bool(flags & HAS_BOS)
-            column += -column % block.multiple
         pool = stream.pools[int(walked.pools[row])]
         rows.append(Planned(pool, block.place.epoch, tuple(pieces)))
     return rows

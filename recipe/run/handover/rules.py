@@ -33,18 +33,23 @@ WORDS = {
     "ids of the three markers, which are special. Choice and cut points are keyed draws",
     "overlap_labels": "whether tokens that are read again are predicted again",
     "method": "how pieces fill rows: best_fit, concat (documents joined, then cut), none (one a row)",
-    "attention": "piece: a piece sees itself alone, also where several share a row; sequence: the whole row",
+    "attention": "piece: a piece sees itself alone, also where several share a row; group: pieces of one "
+    "group's documents stand side by side and see those before them; sequence: the whole row",
     "positions": "restart: from 0 in each piece; continue: through the row",
     "cross_labels": "whether a document's last position predicts the first token of the next in its row",
     "document_multiple": "every piece takes a multiple of so many positions; what it lacks is padding, over "
     "which positions run on; 1 where it is left out",
+    "eos_keep": "of the end marks stored with documents, the part that takes a position, by keyed draws; the "
+    "label before one that is left out stays; all where it is left out",
+    "shuffle_fit": "whether pieces of about the same length are packed in reading order",
     "deal": "balanced: rows of a batch change places, so that the sums of squared lengths of micro-batches "
     "even out; as they are scheduled where it is left out",
     "labels": "shifted: labels[i] is the token after input_ids[i]; inputs: labels[i] is input_ids[i]",
     "bos, eos": "ids of the marks of a pool, stored with all, some or none of its documents: special, not "
     "body. EOS has a position where there is room, else it is only the last label",
     "-100": "in labels: none here. Padding, a piece's overlap and the mark that ends a document have none",
-    "segment_ids": "number of the piece in its row, -1 is padding; attention stays inside a segment",
+    "segment_ids": "number of the piece in its row, or of the pieces that see each other, -1 is padding; "
+    "attention stays inside a segment",
 }
 """What the words of the rules mean."""
 
