@@ -17,12 +17,16 @@ from recipe.text.prepare import QUARANTINE_NAME, prepare_pool
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import load_tokenizer
 
+REPEATED_TOKENS = 64
+"""Tokens of a stretch, unless somebody says otherwise."""
+
 EXAMPLE = """\
 Examples:
   recipe prepare pools/web texts/web.jsonl.zst texts/more/
   recipe prepare pools/code src/ --include '*.py' --group-depth 1 --tokenizer tokenizers/ours
   recipe prepare pools/zh zh.jsonl.gz --text-key content --id-key doc_id --on-bad skip
   recipe prepare pools/books books/ --include '*.md' --sections markdown
+  recipe prepare pools/mail mail.jsonl --group-key thread --repeats 64
   recipe prepare pools/web-2 texts/new.jsonl.zst --extends pools/web
 
 Interrupted, the same command goes on where it stopped. A pool made from the same is left as it is.
@@ -53,6 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace a pool made from something else")
     parser.add_argument(
         "--extends", type=Path, metavar="POOL", help="append to this pool's documents; its files are linked"
+    )
+    parser.add_argument(
+        "--repeats",
+        type=_positive,
+        nargs="?",
+        const=REPEATED_TOKENS,
+        metavar="N",
+        help="find what repeats inside documents and groups, in stretches of at least N tokens (default: "
+        f"{REPEATED_TOKENS}); for slicing: {{duplicates: drop}}",
     )
     add_json(parser)
 
@@ -113,6 +126,7 @@ def execute(args: argparse.Namespace) -> int:
         part_tokens=args.part_tokens,
         overwrite=args.overwrite,
         extends=args.extends,
+        repeats=args.repeats,
         read=ReadOptions(
             format=args.format,
             text_key=args.text_key,
@@ -169,6 +183,7 @@ def _summary(pool: Pool) -> dict[str, Any]:
         "longest": card.max_document_tokens,
         "parts": pool.num_parts,
         **({} if pool.sections is None else {"sections": len(pool.sections)}),
+        **({} if pool.repeats is None else {"repeated": _repeated(pool)}),
         "tokenizer": {
             "name": card.tokenizer_name,
             "fingerprint": card.tokenizer,
@@ -178,6 +193,12 @@ def _summary(pool: Pool) -> dict[str, Any]:
         "left_out": dict(card.dropped),
         "fingerprint": pool.fingerprint,
     }
+
+
+def _repeated(pool: Pool) -> int:
+    spans = pool.repeats
+    assert spans is not None
+    return int((spans[:, 1] - spans[:, 0]).sum())
 
 
 def _table(pool: Pool) -> Table:
@@ -194,6 +215,8 @@ def _table(pool: Pool) -> Table:
         table.add_row("sections that begin inside documents", f"{len(pool.sections):,}")
     if pool.needs is not None:
         table.add_row("needs of sections", f"{len(pool.needs):,}")
+    if pool.repeats is not None:
+        table.add_row("tokens that repeat others of their document or group", f"{_repeated(pool):,}")
     table.add_row("end marks", f"{card.special_tokens:,}")
     table.add_row("longest document", f"{card.max_document_tokens:,}")
     if read["repaired"]:

@@ -48,7 +48,7 @@ def table_of(hashes: NDArray[np.uint64], entries: NDArray[np.int64], salt: int =
 
 
 @inlined
-def _mixed(token: int, salt: int) -> np.uint64:
+def mixed(token: int, salt: int) -> np.uint64:
     """A token as 64 well mixed bits (the finaliser of S. Vigna's SplitMix64, 2015)."""
     z = np.uint64(token) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(salt + 1)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -57,14 +57,16 @@ def _mixed(token: int, salt: int) -> np.uint64:
 
 
 @inlined
-def _finished(rolled: np.uint64, size: int) -> np.uint64:
+def finished(rolled: np.uint64, size: int) -> np.uint64:
+    """The hash of a stretch from its rolling sum."""
     z = rolled ^ np.uint64(size)
     z = (z ^ (z >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return z ^ (z >> np.uint64(32))
 
 
 @kernel
-def _power(size: int) -> np.uint64:
+def power_of(size: int) -> np.uint64:
+    """The base to this power: what a token that a stretch leaves behind weighs in its rolling sum."""
     power = np.uint64(1)
     for _ in range(size):
         power *= np.uint64(BASE)
@@ -87,13 +89,13 @@ def window_hashes(tokens: NDArray[Any], size: int, salt: int = 0) -> NDArray[np.
 @kernel
 def _window_hashes(tokens: NDArray[Any], size: int, salt: int) -> NDArray[np.uint64]:
     out = np.empty(max(0, len(tokens) - size + 1), np.uint64)
-    rolled, power = np.uint64(0), _power(size)
+    rolled, power = np.uint64(0), power_of(size)
     for i in range(len(tokens)):
-        rolled = rolled * np.uint64(BASE) + _mixed(tokens[i], salt)
+        rolled = rolled * np.uint64(BASE) + mixed(tokens[i], salt)
         if i >= size:
-            rolled -= power * _mixed(tokens[i - size], salt)
+            rolled -= power * mixed(tokens[i - size], salt)
         if i + 1 >= size:
-            out[i + 1 - size] = _finished(rolled, size)
+            out[i + 1 - size] = finished(rolled, size)
     return out
 
 
@@ -149,19 +151,19 @@ def _find_windows(  # noqa: PLR0913 - a compiled loop takes its state as plain a
     out: NDArray[np.int64],
 ) -> tuple[int, int, int]:
     """From a body and the first stretch of it not looked at (-1: its first) until ``out`` is full."""
-    used, power = 0, _power(size)
+    used, power = 0, power_of(size)
     for body in range(begin[0], len(bodies)):
         start, stop = bodies[body, 0], bodies[body, 1]
         if body == begin[0] and begin[1] >= 0:
             start = begin[1]
         rolled = np.uint64(0)
         for i in range(start, stop):
-            rolled = rolled * np.uint64(BASE) + _mixed(tokens[i], table.salt)
+            rolled = rolled * np.uint64(BASE) + mixed(tokens[i], table.salt)
             if i - start >= size:
-                rolled -= power * _mixed(tokens[i - size], table.salt)
+                rolled -= power * mixed(tokens[i - size], table.salt)
             first = i + 1 - size
             if first >= start:
-                at = _look(table, _finished(rolled, size))
+                at = _look(table, finished(rolled, size))
                 if at >= 0:
                     if used == len(out):
                         return body, first, used
@@ -187,6 +189,6 @@ def _body_hashes(tokens: NDArray[Any], bodies: NDArray[np.int64], salt: int) -> 
     for body in range(len(bodies)):
         rolled = np.uint64(0)
         for i in range(bodies[body, 0], bodies[body, 1]):
-            rolled = rolled * np.uint64(BASE) + _mixed(tokens[i], salt)
-        out[body] = _finished(rolled, bodies[body, 1] - bodies[body, 0])
+            rolled = rolled * np.uint64(BASE) + mixed(tokens[i], salt)
+        out[body] = finished(rolled, bodies[body, 1] - bodies[body, 0])
     return out

@@ -13,9 +13,10 @@ from recipe.errors import RecipeError
 
 CARD_NAME = "card.json"
 CARD_FORMAT = 1
-BOUNDARIES = ("offsets.npy", "units.npy", "sections.npy", "needs.npy")
-"""Files that say where documents, units and sections begin, and which sections need others; the last three
-where there are any."""
+REPEATS_NAME = "repeats.npy"
+BOUNDARIES = ("offsets.npy", "units.npy", "sections.npy", "needs.npy", REPEATS_NAME)
+"""Files that say where documents, units and sections begin, which sections need others, and which tokens
+repeat others; all but the first where there are any."""
 SMALL_POOL_TOKENS = 64 << 20
 EXTENT_TOKENS = 1 << 20
 

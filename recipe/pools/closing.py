@@ -16,11 +16,22 @@ from numpy.typing import NDArray
 
 from recipe.pools.adopting import EXTENDS
 from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, file_hash
-from recipe.pools.card import ALL, CARD_NAME, NONE, Card, FileRecord, MaxId, card_text, extent_units
+from recipe.pools.card import (
+    ALL,
+    CARD_NAME,
+    NONE,
+    REPEATS_NAME,
+    Card,
+    FileRecord,
+    MaxId,
+    card_text,
+    extent_units,
+)
 from recipe.pools.joining import joined
 from recipe.pools.megatron import read_index
 from recipe.pools.part import FinishedPart, added, rows_path
 from recipe.pools.pool import Pool
+from recipe.pools.repeats import repeats_of, repeats_path
 from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME, Boundaries, sections_path
 from recipe.pools.settings import PoolSettings
 from recipe.pools.table import open_writer, regrouped, row_groups
@@ -56,12 +67,17 @@ def close_pool(
         files["units.npy"] = _write_npy(folder / "units.npy", units.shape, _INT64, [units])
     marks = (settings.has_bos, settings.has_eos)
     files |= _write_sections(folder, joined(folder, parts, units, marks, boundaries_of(extends)))
+    if (repeats := repeats_of(folder, settings, parts, units, extends)) is not None:
+        files[REPEATS_NAME] = _write_npy(
+            folder / REPEATS_NAME, (repeats.size,), _INT64, [repeats.reshape(-1)]
+        )
     num_units = num_documents if units is None else len(units) - 1
     card = _card(settings, parts, num_units, dropped, files, "number" if ids_are_numbers else "table")
     write_durably(folder / CARD_NAME, card_text(card))
     for part in parts:
         rows_path(folder, part.record.name).unlink()
         sections_path(folder, part.record.name).unlink(missing_ok=True)
+        repeats_path(folder, part.record.name).unlink(missing_ok=True)
         (folder / f"{part.record.name}.json").unlink()
     (folder / "settings.json").unlink()
 

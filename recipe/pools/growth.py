@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.adopting import EXTENDS, refuse_pairs
-from recipe.pools.card import Card, FileRecord, extent_units
+from recipe.pools.card import REPEATS_NAME, Card, FileRecord, extent_units
 from recipe.pools.imported import pairs_fingerprint
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
@@ -49,6 +49,7 @@ def extend_pool(  # noqa: PLR0913  the contract names every option
     groups: Iterable[int | str | None] | None = None,
     tags: Iterable[Mapping[str, Any] | None] | None = None,
     sections: Iterable[Sequence[int | Section] | None] | None = None,
+    repeats: int | None = None,
     part_tokens: int | None = None,
 ) -> Pool:
     """Write a pool that holds another one and, behind it, more documents; and open it.
@@ -64,6 +65,7 @@ def extend_pool(  # noqa: PLR0913  the contract names every option
         groups: of the new documents; none goes on with a group of the old ones.
         tags: attributes of the new documents.
         sections: of the new documents; those of the old ones are kept.
+        repeats: as for ``write_pool``; where the old pool has them, the new one has them anyway.
         part_tokens: stored tokens of a new part at most.
 
     Raises:
@@ -76,7 +78,8 @@ def extend_pool(  # noqa: PLR0913  the contract names every option
     marks = {"eos": card.eos, "bos": card.bos}
     tokenizer = {"tokenizer": card.tokenizer, "tokenizer_name": card.tokenizer_name}
     size = {"vocab_size": card.vocab_size, "part_tokens": part_tokens}
-    with PoolWriter(path, **size, **marks, **tokenizer, extends=first) as writer:  # type: ignore[arg-type]
+    more = {"repeats": repeats, "extends": first}
+    with PoolWriter(path, **size, **marks, **tokenizer, **more) as writer:  # type: ignore[arg-type]
         add_documents(writer, documents, ids=ids, groups=groups, tags=tags, sections=sections)
         return writer.close(dropped=card.dropped)
 
@@ -134,9 +137,10 @@ def _pairs(new: Pool, parts: int) -> str:
 
 
 def _own_fingerprints(new: Pool, prefix: Prefix) -> list[str]:
-    """Fingerprints of the pool that the first parts of a pool are: with or without files of units, sections.
+    """Fingerprints of the pool that the first parts of a pool are: with or without files of units, sections
+    and repeats.
 
-    A pool whose documents have no groups has no units, whatever came behind it; and so with sections.
+    A pool whose documents have no groups has no units, whatever came behind it; and so with the others.
     """
     found = [{"offsets.npy": _record(new.offsets[: prefix.documents + 1])}]
     last = int(new.part_offsets[prefix.parts])
@@ -149,6 +153,9 @@ def _own_fingerprints(new: Pool, prefix: Prefix) -> list[str]:
         if new.needs is not None:
             needs = _record(new.needs[: np.searchsorted(new.needs[:, 0], last)].reshape(-1))
             found += [files | {NEEDS_NAME: needs} for files in with_sections]
+    if new.repeats is not None:
+        repeats = _record(new.repeats[: np.searchsorted(new.repeats[:, 0], last)].reshape(-1))
+        found += [files | {REPEATS_NAME: repeats} for files in found]
     return [_beginning(new.card, prefix, files).fingerprint for files in found]
 
 

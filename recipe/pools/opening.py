@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
-from recipe.pools.card import CARD_NAME, Card, read_card
+from recipe.pools.card import CARD_NAME, REPEATS_NAME, Card, read_card
 from recipe.pools.imported import find_pairs, open_pairs
 from recipe.pools.mapped import cannot_open, map_npy
 from recipe.pools.pool import Layout, Pool
@@ -99,7 +99,10 @@ def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int 
         return _load_rising(path / SECTIONS_NAME, card, int(offsets[-1]))
 
     def load_needs() -> NDArray[np.int64]:
-        return _load_needs(path / NEEDS_NAME, card, int(offsets[-1]))
+        return _load_rows(path / NEEDS_NAME, card, int(offsets[-1]), 4)
+
+    def load_repeats() -> NDArray[np.int64]:
+        return _load_rows(path / REPEATS_NAME, card, int(offsets[-1]), 2)
 
     layout = Layout(
         fingerprint=card.fingerprint,
@@ -119,6 +122,7 @@ def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int 
         load_units=load_units if "units.npy" in card.files else None,
         load_sections=load_sections if SECTIONS_NAME in card.files else None,
         load_needs=load_needs if NEEDS_NAME in card.files else None,
+        load_repeats=load_repeats if REPEATS_NAME in card.files else None,
         table=path / "documents.parquet",
         reopen=reopen_pool,
         declared=declared,
@@ -195,12 +199,12 @@ def _load_rising(path: Path, card: Card, last: int) -> NDArray[np.int64]:
     return array
 
 
-def _load_needs(path: Path, card: Card, last: int) -> NDArray[np.int64]:
-    """Rows of four numbers in 0..``last``; read whole: there are few."""
+def _load_rows(path: Path, card: Card, last: int, width: int) -> NDArray[np.int64]:
+    """Rows of so many numbers in 0..``last``; read whole: there are few."""
     array = _map_hashed(path, card, None)
-    if len(array) % 4 or (len(array) and not 0 <= array.min() <= array.max() <= last):
-        raise _wrong_range(path, array, f"rows of four in 0..{last}")
-    return array.reshape(-1, 4)
+    if len(array) % width or (len(array) and not 0 <= array.min() <= array.max() <= last):
+        raise _wrong_range(path, array, f"rows of {width} in 0..{last}")
+    return array.reshape(-1, width)
 
 
 def _map_hashed(path: Path, card: Card, count: int | None) -> NDArray[np.int64]:

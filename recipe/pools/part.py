@@ -58,8 +58,8 @@ class FinishedPart:
 
     @property
     def file_names(self) -> tuple[str, ...]:
-        """Files of the part while the pool is written."""
-        endings = ("bin", "idx", "rows", "json", *(("sections",) if self.has_sections else ()))
+        """Files of the part while the pool is written; not all of them are always there."""
+        endings = ("bin", "idx", "rows", "json", "repeats", *(("sections",) if self.has_sections else ()))
         return tuple(f"{self.record.name}.{ending}" for ending in endings)
 
     def to_json(self) -> bytes:

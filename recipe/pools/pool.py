@@ -43,6 +43,7 @@ class Layout:
     load_units: Callable[[], NDArray[np.int64]] | None
     load_sections: Callable[[], NDArray[np.int64]] | None = None
     load_needs: Callable[[], NDArray[np.int64]] | None = None
+    load_repeats: Callable[[], NDArray[np.int64]] | None = None
     table: Path | None
     reopen: Callable[..., Pool]
     declared: tuple[int | None, int | None]
@@ -81,6 +82,7 @@ class Pool:
         self._units: NDArray[np.int64] | None = None
         self._sections: NDArray[np.int64] | None = None
         self._needs: NDArray[np.int64] | None = None
+        self._repeats: NDArray[np.int64] | None = None
         self._card: Card | None = None
         self._table: DocumentTable | None = None
 
@@ -150,6 +152,14 @@ class Pool:
         if self._needs is None and self.layout.load_needs is not None:
             self._needs = self.layout.load_needs()
         return self._needs
+
+    @property
+    def repeats(self) -> NDArray[np.int64] | None:
+        """int64[n, 2]: spans of stored tokens, counted over the pool, rising and disjoint, that repeat what
+        stands earlier in the same unit; see `recipe.pools.repeats`. None where nobody looked for them."""
+        if self._repeats is None and self.layout.load_repeats is not None:
+            self._repeats = self.layout.load_repeats()
+        return self._repeats
 
     def part(self, index: int) -> NDArray[Any]:
         """Stored tokens of one part, mapped; token k of the pool is ``part(i)[k - part_offsets[i]]``."""
@@ -270,7 +280,7 @@ class Pool:
     def close(self) -> None:
         """Let go of mapped files; what is asked for later is opened again."""
         self._parts = [None] * len(self._parts)
-        self._offsets = self._units = self._sections = self._needs = self._table = None
+        self._offsets = self._units = self._sections = self._needs = self._repeats = self._table = None
 
     def __enter__(self) -> Pool:
         """The pool itself."""

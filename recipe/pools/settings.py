@@ -41,6 +41,8 @@ class PoolSettings:
     shuffled: bool = False
     seed: int | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
+    repeats: int | None = None
+    """Tokens of the stretches that are looked for twice in a unit; None: nobody looks."""
 
     def check(self, path: Path) -> None:
         """Refuse settings that no pool can have."""
@@ -76,4 +78,7 @@ class PoolSettings:
 
     def to_json(self) -> bytes:
         """Canonical bytes, to compare with an earlier write's."""
-        return canonical_json({f.name: getattr(self, f.name) for f in fields(self)})
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.repeats is None:  # younger than many a pool
+            del plain["repeats"]
+        return canonical_json(plain)

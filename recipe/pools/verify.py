@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.pools.blocks import DIGEST_BYTES, block_digest, file_hash, num_blocks, root_hash
-from recipe.pools.card import Card, PartRecord
+from recipe.pools.card import REPEATS_NAME, Card, PartRecord
 from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_npy
 from recipe.pools.megatron import read_index
@@ -74,7 +74,8 @@ def verify_own(folder: Path, card: Card, *, sample: float | int | None, seed: in
     if sample is None:
         checks += [lambda part=part: _check_index(folder, part) for part in card.parts]  # type: ignore[misc]
         checks += [lambda: _check_offsets(folder, card), lambda: _check_units(folder, card)]
-        checks += [lambda: _check_sections(folder, card), lambda: _check_table(folder, card)]
+        checks += [lambda: _check_sections(folder, card), lambda: _check_repeats(folder, card)]
+        checks += [lambda: _check_table(folder, card)]
     with ThreadPoolExecutor(cpu_count() or 1) as threads:
         return [*findings, *(finding for found in threads.map(_guarded, checks) for finding in found)]
 
@@ -203,6 +204,17 @@ def _check_sections(folder: Path, card: Card) -> list[Finding]:
     sections = map_npy(path, None, np.dtype("<i8"))
     if bool(np.any(np.diff(sections) <= 0)):
         findings.append(Finding("sections", str(path), "numbers that rise", "some that do not"))
+    return findings
+
+
+def _check_repeats(folder: Path, card: Card) -> list[Finding]:
+    if REPEATS_NAME not in card.files:
+        return []
+    path = folder / REPEATS_NAME
+    findings = _check_hash(folder, card, REPEATS_NAME)
+    spans = map_npy(path, None, np.dtype("<i8"))
+    if not findings and (len(spans) % 2 or bool(np.any(np.diff(spans) < 0))):
+        findings.append(Finding("repeats", str(path), "spans that rise", "some that do not"))
     return findings
 
 

@@ -25,6 +25,7 @@ def write_pool(  # noqa: PLR0913  the contract names every option
     groups: Iterable[int | str | None] | None = None,
     tags: Iterable[Mapping[str, Any] | None] | None = None,
     sections: Iterable[Sequence[int | Section] | None] | None = None,
+    repeats: int | None = None,
     part_tokens: int | None = None,
 ) -> Pool:
     """Write documents as a pool, in their order, and open it.
@@ -39,6 +40,7 @@ def write_pool(  # noqa: PLR0913  the contract names every option
         groups: of the documents; a group's documents stand one after another.
         tags: attributes of the documents.
         sections: tokens of each document at which its sections begin, with what they need.
+        repeats: find what repeats inside a document or group, in stretches of so many tokens.
         part_tokens: stored tokens of a part at most (default 2**30).
 
     Raises:
@@ -47,7 +49,8 @@ def write_pool(  # noqa: PLR0913  the contract names every option
         ValueError: ids, groups, tags or sections are not as many as the documents; sections that do not rise
             or lie outside their document.
     """
-    with PoolWriter(path, vocab_size=vocab_size, eos=eos, bos=bos, part_tokens=part_tokens) as writer:
+    size: dict[str, Any] = {"vocab_size": vocab_size, "part_tokens": part_tokens, "repeats": repeats}
+    with PoolWriter(path, eos=eos, bos=bos, **size) as writer:
         add_documents(writer, documents, ids=ids, groups=groups, tags=tags, sections=sections)
         return writer.close()
 

@@ -17,6 +17,7 @@ from recipe.pools.closing import close_pool
 from recipe.pools.opening import open_pool
 from recipe.pools.part import Batch, FinishedPart, PartWriter
 from recipe.pools.pool import Pool
+from recipe.pools.repeats import REPEATS, stretch_of
 from recipe.pools.sections import Section, plain
 from recipe.pools.settings import PART_TOKENS, PoolSettings
 from recipe.pools.workplace import Workplace, write_durably
@@ -53,6 +54,7 @@ class PoolWriter:
         source: Mapping[str, Any] | None = None,
         resume: bool = False,
         extends: Pool | None = None,
+        repeats: int | None = None,
     ) -> None:
         """Begin or continue a pool.
 
@@ -69,16 +71,19 @@ class PoolWriter:
             source: plain summary of what the pool is made from; part of what must be the same to resume.
             resume: keep the finished parts of an interrupted write with the same settings.
             extends: a pool whose documents come first; its files are linked, or copied to another disk.
+            repeats: find what repeats inside units, in stretches of so many tokens; default: as ``extends``.
 
         Raises:
             RecipeError: impossible settings, something at ``path``, or another writer at work.
         """
+        self.path = Path(path)
+        repeats = stretch_of(self.path, repeats, extends)
+        source = dict(source or {}) if repeats is None else {**(source or {}), REPEATS: repeats}
         self.settings = PoolSettings(
             vocab_size=vocab_size, eos=eos, bos=bos, tokenizer=tokenizer, tokenizer_name=tokenizer_name,
             part_tokens=PART_TOKENS if part_tokens is None else part_tokens, shuffled=shuffled, seed=seed,
-            source=dict(source or {}) if extends is None else extended_source(extends, source or {}),
+            source=source if extends is None else extended_source(extends, source), repeats=repeats,
         )  # fmt: skip
-        self.path = Path(path)
         self.settings.check(self.path)
         if extends is not None:
             check_extends(extends, self.settings, self.path)

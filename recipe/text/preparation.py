@@ -31,6 +31,9 @@ class PrepareOptions:
     """Replace a pool that was made from something else."""
     extends: Path | None = None
     """A pool whose documents come first: the new ones are appended to it, in a folder of their own."""
+    repeats: int | None = None
+    """Find what repeats inside documents and groups, in stretches of so many tokens; None: nobody looks, but
+    in a pool that extends one in which somebody did."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
@@ -39,6 +42,8 @@ class PrepareOptions:
             raise ValueError(f"seed lies in 0..2**63-1, not {self.seed}")
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers is at least 1, not {self.workers}")
+        if self.repeats is not None and self.repeats < 1:
+            raise ValueError(f"repeats is at least 1, not {self.repeats}")
 
     @property
     def num_workers(self) -> int:
@@ -81,6 +86,7 @@ def settings_of(tokenizer: Tokenizer, options: PrepareOptions, extends: Pool | N
         **({} if options.read.sections is None else {"sections_version": SECTIONS_VERSION}),
         "seed": options.seed,
         "part_tokens": options.part_tokens,
+        **({} if options.repeats is None else {"repeats": options.repeats}),
         **({} if extends is None else {"extends": extends.fingerprint}),
         "read": {key: list(value) if isinstance(value, tuple) else value for key, value in read.items()},
     }

@@ -242,6 +242,7 @@ class _Preparation:
             source=source,
             resume=True,
             extends=self.extends,
+            repeats=self.options.repeats,
         ) as writer:
             self._write(writer, read, tally.kept)
             folder = unfinished_folder(path)
@@ -249,6 +250,8 @@ class _Preparation:
             if refused:
                 lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in refused)
                 write_durably(folder / QUARANTINE_NAME, lines.encode())
+            if writer.settings.repeats is not None:
+                self._say("looking for what repeats inside documents and groups")
             pool = writer.close(dropped=_dropped(tally, self.extends))
         return pool if path == self.out else self._replace(pool, path)
 

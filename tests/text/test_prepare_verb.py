@@ -65,3 +65,27 @@ def test_tokenizer_and_end_can_be_named(tmp_path, tokenizer_file, capsys):
 def test_impossible_options_are_refused(tmp_path, source, words):
     with pytest.raises(SystemExit):
         run(tmp_path / "pool", source, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "repeated"), [(("--repeats",), 0), (("--repeats", "5"), len("hello ")), ((), None)]
+)
+def test_A12_repeats_are_found_in_documents_and_groups(tmp_path, capsys, words, repeated):
+    threads = [{"text": "> hello 1", "of": 1}, {"text": "> hello 2", "of": 2}, {"text": "hello 3", "of": 1}]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in threads))
+    outputs = []
+    for number in ("1", "2"):
+        given = (path, "--group-key", "of", "--workers", number, "--part-tokens", "8", *words)
+        run(tmp_path / number, *given, "--json")
+        outputs.append(json.loads(capsys.readouterr().out))
+    assert [answer.get("repeated") for answer in outputs] == [repeated] * 2
+    assert outputs[0]["fingerprint"] == outputs[1]["fingerprint"]
+    again = run(tmp_path / "1", path, "--group-key", "of", "--part-tokens", "8", *words)
+    assert (again, "up to date" in capsys.readouterr().err) == (0, True)
+
+
+def test_repeats_of_another_length_are_another_pool(tmp_path, source):
+    run(tmp_path / "pool", source, "--on-bad=skip", "--repeats", "5")
+    with pytest.raises(RecipeError, match="repeats"):
+        run(tmp_path / "pool", source, "--on-bad=skip", "--repeats", "6")
