@@ -118,11 +118,7 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds."""
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "seconds": self.seconds,
-        }
+        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def restore(self, content: Mapping[str, Any], where: str) -> None:
         """Go on from a checkpoint.
@@ -142,7 +138,6 @@ class Trainer:
                 fix="leave layers, heads and width as they were, or start the run anew",
             ) from None
         self.optimizer.load_state_dict(content["optimizer"])
-        self.seconds = float(content["seconds"])
 
 
 def train(
@@ -176,6 +171,7 @@ def train(
     trainer = Trainer(config, settings, run.recipe)
     if (start := weights.weights_at(run.path, run.step)) is not None:
         trainer.restore(weights.load(start, trainer.device), str(start.path))
+        trainer.seconds = start.gpu_hours * _HOUR
     end = run.num_steps if stop_step is None else min(stop_step, run.num_steps)
     if run.complete or run.step >= end:
         return

@@ -1,9 +1,14 @@
-"""The trainer's checkpoints: whole files, named by their step, that the run's manifests point to."""
+"""The trainer's checkpoints: whole files, named by their step, that the run's manifests point to.
+
+A file holds nothing but what training made: of a run that was killed and went on, the same bytes, on a
+processor, as of one that never stopped. The hours by the clock stand in the manifests.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +18,15 @@ import yaml
 
 from recipe.errors import RecipeError
 from recipe.run.changing.amending import manifest_at
+from recipe.run.files import SEQUENCES
 from recipe.run.folder import RunFolder
 from recipe.run.manifest import read_manifest
 from recipe.run.writes import make_folder, replace_file
 
 FOLDER = "checkpoints"
-FORMAT = 1
+FORMAT = 2
+_READ = (1, FORMAT)
+"""Formats that are read; 1 had the seconds by the clock too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +35,8 @@ class Weights:
 
     path: Path
     digest: str | None
+    gpu_hours: float
+    """What training took up to it, over the run's lineage."""
 
 
 def save(run_folder: Path, step: int, content: dict[str, Any]) -> tuple[str, str]:
@@ -39,7 +49,7 @@ def save(run_folder: Path, step: int, content: dict[str, Any]) -> tuple[str, str
         RecipeError: the system refuses, as where the disk is full; nothing is left behind.
     """
     buffer = io.BytesIO()
-    torch.save({"format": FORMAT, **content}, buffer)
+    torch.save(_apart({"format": FORMAT, **content}), buffer)
     data = buffer.getvalue()
     folder = run_folder / FOLDER
     make_folder(folder)
@@ -61,9 +71,18 @@ def load(weights: Weights, device: torch.device | str) -> dict[str, Any]:
     if weights.digest is not None and hashlib.sha256(data).hexdigest() != weights.digest:
         raise _refused(weights.path, "other bytes", f"the file whose SHA-256 is {weights.digest[:16]}…")
     content: dict[str, Any] = torch.load(io.BytesIO(data), map_location=device, weights_only=True)
-    if content.get("format") != FORMAT:
+    if content.get("format") not in _READ:
         raise _refused(weights.path, f"format {content.get('format')}", f"format {FORMAT}")
     return content
+
+
+def _apart(value: Any) -> Any:
+    """Equal values that share no object but their keys: what is shared would show in the file's bytes."""
+    if isinstance(value, dict):
+        return {sys.intern(key) if isinstance(key, str) else key: _apart(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([_apart(own) for own in value])
+    return value
 
 
 def weights_at(run_folder: Path, step: int) -> Weights | None:
@@ -72,7 +91,8 @@ def weights_at(run_folder: Path, step: int) -> Weights | None:
     None for a run that begins with weights of its own.
 
     Raises:
-        RecipeError: steps were consumed, and nobody said where the weights are.
+        RecipeError: steps were consumed, and nobody said where the weights are, or they are none of the
+            reference trainer's.
     """
     folder = RunFolder(run_folder)
     manifest, home = manifest_at(folder, step), run_folder
@@ -87,7 +107,10 @@ def weights_at(run_folder: Path, step: int) -> Weights | None:
         if step == 0:
             return None
         raise _refused(home, f"manifest {manifest['number']} without a URI", "where the weights were saved")
-    return Weights(path=home / said["uri"], digest=said["digest"])
+    if not said["uri"].startswith(f"{FOLDER}/"):
+        raise _not_trained(home, said["uri"])
+    hours = float(manifest["gpu_hours"] or 0)
+    return Weights(path=home / said["uri"], digest=said["digest"], gpu_hours=hours)
 
 
 def files(run_folder: Path) -> list[Path]:
@@ -105,6 +128,17 @@ def branched_from(run_folder: Path) -> set[str]:
             if manifest["run"] == name and manifest["checkpoint"]["uri"]:
                 found.add(manifest["checkpoint"]["uri"])
     return found
+
+
+def _not_trained(run: Path, uri: str) -> RecipeError:
+    files = uri.startswith(f"{SEQUENCES}/")
+    return RecipeError.single(
+        f"{run}: no weights to go on from",
+        "checkpoint",
+        given=f"{uri}: this run was written by {'sink files (parquet)' if files else 'another trainer'}",
+        expected="a run of the reference trainer",
+        fix="train one from its recipe under another name: recipe run RECIPE sink=train --name NAME",
+    )
 
 
 def _refused(where: Path, given: str, expected: str) -> RecipeError:

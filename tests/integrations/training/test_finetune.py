@@ -53,6 +53,17 @@ def test_the_command_attaches_it(path, pools, capsys):
 
 
 @pytest.mark.parametrize(
+    ("uri", "who"), [("sequences/steps-0-4.parquet", "sink files"), ("s3://ours/4", "another trainer")]
+)
+def test_a_run_that_the_trainer_did_not_train_is_told_so(tmp_path, build, told, uri, who):
+    with recipe.start_run(build(sink="parquet"), tmp_path / "files") as run:
+        run.checkpoint(4, uri=uri, digest="0" * 64)
+    with pytest.raises(RecipeError, match=f"this run was written by {who}") as refused:
+        fine_tune(tmp_path / "files", told)
+    assert "sink=train" in refused.value.problems[0].fix
+
+
+@pytest.mark.parametrize(
     ("data", "test", "says"),
     [("text", "held_code", "does not train on"), ("held_code", "held_code", "another pool")],
 )

@@ -66,6 +66,21 @@ def test_stopped_and_started_again_it_ends_at_the_same_bits(tmp_path, build, who
     assert equal(weights(tmp_path / "run", 24), weights(whole, 24))
 
 
+def test_stopped_and_started_again_it_leaves_the_same_files_and_goes_on_counting_hours(
+    tmp_path, build, whole
+):
+    with recipe.start_run(build(), tmp_path / "run") as run:
+        train(run, stop_step=12)
+    before = recipe.run_manifests(tmp_path / "run")[-1].gpu_hours
+    trained(build(), tmp_path / "run")
+    digests = [
+        {path.name: path.read_bytes() for path in saved.files(run)} for run in (tmp_path / "run", whole)
+    ]
+    assert digests[0] == digests[1] and len(digests[0]) == 6
+    hours = [told.gpu_hours for told in recipe.run_manifests(tmp_path / "run") if told.step > 12]
+    assert hours == sorted(hours) and hours[0] > before
+
+
 def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
