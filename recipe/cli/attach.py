@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar=("SET", "NAME=NUMBER"),
         help="a set and its metrics; may be repeated. A set is an area (code), a pool (pool:NAME), a fixed "
-        "short fine-tuning (sft/short), or a final test (final/NAME), which stays sealed until a decision",
+        "short fine-tuning (sft/short), or a final test (final/NAME), which stays sealed until a decision; "
+        "labels=N or tokens=N says how much of it was scored, and is no metric",
     )
     add_json(parser)
 

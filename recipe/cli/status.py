@@ -18,6 +18,7 @@ from recipe.report.listing import listing
 from recipe.report.spent import BEGUN
 from recipe.report.starts import start_lines
 from recipe.report.tables import table
+from recipe.run.comparing.measured import AMOUNTS
 from recipe.run.manifests import ManifestStatus, run_manifests
 from recipe.run.status import Status, run_status
 
@@ -56,7 +57,7 @@ def execute(args: argparse.Namespace) -> int:
         print("\n".join(_manifests(listed, args.run)))
     else:
         print_tables([_heading(status), *map(Text, start_lines(status.to_plain()))])
-        print_tables([_pools(status), *_turns(status), *_checkpoints(status)])
+        print_tables([_pools(status), *_measured(status), *_turns(status), *_checkpoints(status)])
         print_tables(Text(line) for line in _remarks(status))
     return 0
 
@@ -112,6 +113,27 @@ def _pools(status: Status) -> Group:
         for name, pool in status.pools.items()
     ]
     return table(f"spent against owed, in {status.count} tokens", columns, rows, caption=BEGUN)
+
+
+def _measured(status: Status) -> list[Group]:
+    """What the last checkpoint states of each set that is not sealed."""
+    rows = [
+        (
+            name,
+            *(_number_text(values.get(key, "")) for key in AMOUNTS),
+            ", ".join(f"{key} {_number_text(value)}" for key, value in values.items() if key not in AMOUNTS),
+        )
+        for name, values in status.measured.items()
+    ]
+    columns = ("set", *(f"{key}\nscored" for key in AMOUNTS), "metrics")
+    caption = "as the checkpoint states it; recipe compare shows what was attached later too"
+    return [table("measured at the last checkpoint", columns, rows, caption=caption)] if rows else []
+
+
+def _number_text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _turns(status: Status) -> list[Group]:

@@ -14,6 +14,7 @@ from recipe.mixing.ending import ending
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain
+from recipe.run.comparing.measured import without_sealed
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
 from recipe.run.hints import read_progress
@@ -99,6 +100,8 @@ class Status:
     """The last few, latest first."""
     num_manifests: int
     """Of all manifests on record, discarded ones among them."""
+    measured: Plain
+    """What the last checkpoint states by set, but for sealed ones: metrics, and labels scored."""
     warnings: list[Plain]
     served: Plain | None
     """Hint: the last step handed to a trainer, and when; None where the checkpoint is at or past it."""
@@ -129,6 +132,7 @@ def run_status(path: str | Path) -> Status:
     stock = {name: held.stock for name, held in place.holdings.items()}
     is_complete = snapshot.ended or snapshot.step == num_steps
     turns = list(told_turns(folder, place.turn))
+    last = _last_manifest(folder, head.parent)
     return Status(
         name=place.run,
         path=str(folder.path),
@@ -162,7 +166,8 @@ def run_status(path: str | Path) -> Status:
         went_on_in=went_on_in(folder),
         checkpoints=_checkpoints(folder, head.parent),
         num_manifests=0 if head.numbered is None else int(head.numbered.data["manifest"]),
-        warnings=_warnings(folder, head.parent),
+        measured=without_sealed(last.get("metrics", {})),
+        warnings=list(last.get("warnings", ())),
         served=None if is_complete else _beyond(read_progress(folder), snapshot.step),
         unfinished=_unfinished(folder, last_of_course(folder.ledger, head.tail), head.tail.end),
         writer=_writer(folder),
@@ -209,11 +214,12 @@ def _checkpoints(folder: RunFolder, last: Row | None) -> list[CheckpointStatus]:
     ]
 
 
-def _warnings(folder: RunFolder, last: Row | None) -> list[Plain]:
+def _last_manifest(folder: RunFolder, last: Row | None) -> Plain:
+    """What the last checkpoint states; nothing before the first."""
     if last is None:
-        return []
+        return {}
     path = manifest_path(folder.path, int(last.data["manifest"]))
-    return list(read_manifest(path, last.data["manifest_hash"])["warnings"])
+    return read_manifest(path, last.data["manifest_hash"])
 
 
 def _unfinished(folder: RunFolder, last: Row, end: int) -> str | None:

@@ -50,6 +50,18 @@ def test_documents_begun_and_documents_read_are_told_apart(
     assert "read: any token of the document was served" in capsys.readouterr().out
 
 
+def test_what_was_measured_and_on_how_many_labels_is_shown_but_for_sealed_sets(
+    run_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    told = {"code": {"loss": 2.5, "labels": 64_000}, "final/x": {"loss": 1.5, "labels": 7}}
+    with recipe.open_run(run_path) as run:
+        run.checkpoint(6, metrics=told)
+    assert recipe.run_status(run_path).measured == {"code": told["code"]}
+    assert main(["status", str(run_path)]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "loss" in line]
+    assert line.split() == ["code", "64,000", "loss", "2.5"]
+
+
 def test_status_as_json(run_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["status", str(run_path), "--json"]) == 0
     status = json.loads(capsys.readouterr().out)

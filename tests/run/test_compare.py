@@ -91,6 +91,19 @@ def test_metrics_attached_later_count(two: list[Path]):
     assert maths.cells[1].delta is None
 
 
+def test_A03_how_many_labels_were_scored_is_no_metric_and_must_be_the_same(two: list[Path]):
+    for path, labels in zip(two, (640, 640), strict=True):
+        recipe.attach_metrics(path, {"code": {"loss": 2.0, "labels": labels}})
+    made = recipe.compare_runs(two)
+    assert "code.loss" in [each.name for each in made.metrics]
+    assert "code.labels" not in [each.name for each in made.metrics]
+    assert [run.metrics["code"]["labels"] for run in made.runs] == [640, 640]
+    assert not any("labels scored" in line for line in made.remarks)
+    recipe.attach_metrics(two[1], {"code": {"labels": 320}})
+    (said,) = [line for line in recipe.compare_runs(two).remarks if "scored" in line]
+    assert said.startswith("code: labels scored: 640 in ") and ", 320 in " in said
+
+
 @pytest.mark.parametrize(("margin", "violated"), [(0.1, True), ("0.25", False), (0.249, True), (-0.5, True)])
 def test_E3_a_regression_beyond_a_margin_is_a_violation(two: list[Path], margin: Any, violated: bool):
     """Against B, A is worse by 0.25; decimals are compared exactly."""

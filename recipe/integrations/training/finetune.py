@@ -62,7 +62,8 @@ def fine_tune(
         step: the checkpoint of a step, in place of a manifest's number.
 
     Returns:
-        The number of the manifest, and its metrics: ``loss`` after, ``loss_before``; in nats.
+        The number of the manifest, and its metrics: ``loss`` after, ``loss_before``, in nats; and the
+        ``labels`` they are the means of.
 
     Raises:
         RecipeError: no such checkpoint or weights, pools that cannot be read or are the run's own, or
@@ -105,7 +106,7 @@ def _measured(origin: Origin, told: FineTuning) -> dict[str, float]:
     )
     trainer = Trainer(config, settings, recipe)
     trainer.restore({**content, "optimizer": trainer.optimizer.state_dict()}, str(start.path))
-    before = trainer.measure(test)
+    before = trainer.measure(test)["loss"]
     for number in range(told.steps):
         trainer.take(data[number % len(data)], rate=told.learning_rate)
-    return {"loss": trainer.measure(test), "loss_before": before}
+    return {**trainer.measure(test), "loss_before": before}

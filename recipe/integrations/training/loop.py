@@ -101,15 +101,15 @@ class Trainer:
         return token_losses(logits, labels), labels
 
     @torch.no_grad()
-    def measure(self, batches: list[dict[str, torch.Tensor]]) -> float:
-        """Mean loss of the labels of held-out batches, in nats."""
+    def measure(self, batches: list[dict[str, torch.Tensor]]) -> dict[str, float]:
+        """``loss``, the mean over the labels of held-out batches, in nats, and ``labels``, their number."""
         self.model.eval()
         summed, labels = 0.0, 0
         for batch in batches:
             losses, targets = self.losses({name: array.to(self.device) for name, array in batch.items()})
             summed, labels = summed + float(losses.double().sum()), labels + int((targets != IGNORED).sum())
         self.model.train()
-        return summed / max(labels, 1)
+        return {"loss": summed / max(labels, 1), "labels": labels}
 
     def pool_losses(self, recipe: Recipe) -> dict[str, float]:
         """Mean training loss of pools and pool groups since this was asked last, in nats."""
@@ -257,11 +257,9 @@ def _checkpoint(run: Run, trainer: Trainer, step: int, held: Mapping[str, Any]) 
     """Save, then say so; a run killed between the two overwrites the file when it comes here again."""
     trained = trainer.pool_losses(run.recipe)
     metrics = {f"pool:{name}": {"train_loss": trained[name]} for name in run.recipe.pools if name in trained}
-    metrics |= {area: {"loss": trainer.measure(batches)} for area, batches in held["validation"].items()}
+    metrics |= {area: trainer.measure(batches) for area, batches in held["validation"].items()}
     if step == run.num_steps:
-        metrics |= {
-            f"final/{name}": {"loss": trainer.measure(batches)} for name, batches in held["final"].items()
-        }
+        metrics |= {f"final/{name}": trainer.measure(batches) for name, batches in held["final"].items()}
     uri, digest = weights.save(run.path, step, {"step": step, **trainer.state()})
     run.checkpoint(step, uri, gpu_hours=round(trainer.seconds / _HOUR, 6), metrics=metrics, digest=digest)
     _let_go(run, trainer.settings.keep)

@@ -18,7 +18,14 @@ from recipe.run.comparing.effects import Cell, Metric, effects, find_metrics, no
 from recipe.run.comparing.history import History, common_steps, decisions_about, read_history
 from recipe.run.comparing.lineage_tree import lineage_tree
 from recipe.run.comparing.margins import judge, read_margins
-from recipe.run.comparing.measured import Direction, is_sealed, metrics_at, without_sealed
+from recipe.run.comparing.measured import (
+    Direction,
+    amounts_differ,
+    is_sealed,
+    metrics_at,
+    without_amounts,
+    without_sealed,
+)
 from recipe.run.comparing.throughput import rest_at
 from recipe.run.manifest import manifest_path
 
@@ -91,7 +98,7 @@ def compared(histories: Sequence[History], question: Question, *, final: bool = 
             for each in contestants
         ]
     )
-    metrics = effects(arms, shown, question.better)
+    metrics = effects(arms, [without_amounts(told) for told in shown], question.better)
     sealed = _sealed(contestants, measured)
     return Comparison(
         step=step,
@@ -109,7 +116,7 @@ def compared(histories: Sequence[History], question: Question, *, final: bool = 
         sealed={} if final else sealed,
         opened=tuple(sealed) if final else (),
         decided=bool(decisions_about(histories)),
-        remarks=tuple(remarks(contestants, arms, step)),
+        remarks=(*remarks(contestants, arms, step), *amounts_differ(_labels(histories), shown)),
     )
 
 

@@ -3,12 +3,13 @@
 Metrics are ``{set: {name: number}}``. A set is what was measured on: an area (``code``, ``chinese``,
 ``english``, ``maths``), a pool (``pool:NAME``), a fixed short fine-tuning (``sft/short``), or a final
 test (``final/NAME``), which stays sealed until a decision is recorded. One metric is ``SET.NAME``.
+Numbers named ``labels`` or ``tokens`` say how much of the set was scored: no metric, nothing to be better in.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -21,6 +22,9 @@ POOL = "pool:"
 """How the name of a set begins that was measured on text of one pool."""
 LOWER_WORDS = ("loss", "perplexity", "ppl", "nll", "bpb", "bpc", "error", "wer", "cer")
 """A metric with one of these words in its name is better when lower; any other when higher."""
+
+AMOUNTS = ("labels", "tokens")
+"""What a set states beside its metrics: how much of it was scored."""
 
 Direction = Literal["lower", "higher"]
 """Which way a metric is better."""
@@ -83,6 +87,32 @@ def exact(value: int | float | str) -> Fraction | None:
     (True, None)
     """
     return None if isinstance(value, str) else Fraction(repr(value))
+
+
+def without_amounts(metrics: Mapping[str, Plain]) -> dict[str, Plain]:
+    """What can be better or worse.
+
+    >>> without_amounts({"code": {"loss": 2.1, "labels": 640}})
+    {'code': {'loss': 2.1}}
+    """
+    return {
+        name: {key: value for key, value in values.items() if key not in AMOUNTS}
+        for name, values in metrics.items()
+    }
+
+
+def amounts_differ(labels: Sequence[str], metrics: Sequence[Mapping[str, Plain]]) -> Iterator[str]:
+    """A sentence for every set of which the runs did not score as much: their numbers are of other text."""
+    for name in dict.fromkeys(name for told in metrics for name in told):
+        for key in AMOUNTS:
+            found = {
+                run: told[name][key]
+                for run, told in zip(labels, metrics, strict=True)
+                if key in told.get(name, {})
+            }
+            if len(set(found.values())) > 1:
+                each = ", ".join(f"{amount} in {run}" for run, amount in found.items())
+                yield f"{name}: {key} scored: {each}"
 
 
 def without_sealed(metrics: Mapping[str, Plain]) -> dict[str, Plain]:

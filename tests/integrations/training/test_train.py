@@ -186,6 +186,8 @@ def test_V04_held_out_pools_are_measured_the_same_each_time_and_spend_nothing(tm
     (measured,) = recipe.compare_runs([path]).runs
     assert {"text", "code", "pool:text", "pool:code"} == set(measured.metrics)
     assert measured.metrics["code"]["loss"] > 0
+    shown = recipe.run_status(path).measured
+    assert shown["code"] == measured.metrics["code"] and 0 < shown["code"]["labels"] <= 5 * 64
     assert measured.counted == recipe.compare_runs([whole]).runs[0].counted
 
 
