@@ -20,17 +20,19 @@ from lightning.pytorch import LightningDataModule
 from torch.utils.data import DataLoader, IterableDataset
 
 from recipe.errors import Problem, RecipeError
+from recipe.integrations.record import check_digest, course_of, digest_of, forget_weights, opened_at
 from recipe.integrations.torch.place import Item, TrainerPlace
 from recipe.integrations.torch.ranks import Ranks
 from recipe.integrations.torch.saved import whole_step
 from recipe.integrations.torch.workers import worker_and_workers
-from recipe.run.manifests import run_manifests
-from recipe.run.opening import open_run
 from recipe.run.run import Run
 
 
 class RunDataModule(LightningDataModule):
-    """Batches of a run for ``Trainer.fit``: a micro-batch an item, see ``torch.place.Item``."""
+    """Batches of a run for ``Trainer.fit``: a micro-batch an item, see ``torch.place.Item``.
+
+    Where the training ends is on record also where nothing was saved there.
+    """
 
     def __init__(self, run: Run, *, micro_batch: int | None = None, num_workers: int = 0) -> None:
         """Open nothing yet; on other ranks than 0 the run is read and never written.
@@ -45,18 +47,25 @@ class RunDataModule(LightningDataModule):
         self.run = run
         self._micro_batch, self._num_workers = micro_batch, num_workers
         self._resumed: int | None = None
+        self._course: object = None
+        """Of the weights that the trainer resumed from."""
+        self._serves = False
+        """Whether the trainer has had rows in this process: what it has seen since is this run's."""
 
     def train_dataloader(self) -> DataLoader[Item]:
         """From the step that the trainer resumed at, or where the run was opened.
 
         Raises:
-            RecipeError: the trainer's steps or accumulation are not the recipe's.
+            RecipeError: the trainer's steps or accumulation are not the recipe's, or its weights are ahead of
+                the record without being this run's.
         """
         trainer = self.trainer
         assert trainer is not None
         step = trainer.global_step if self._resumed is None else self._resumed
-        if step < self.run.step:
-            self.run = open_run(self.run.path, state=self.run.state(step))
+        if not self._serves or step < self.run.step:
+            resume = 'trainer.fit(model, data, ckpt_path="last")'
+            self.run = opened_at(self.run, step, self._course, resume)
+        self._serves = True
         ranks = _ranks(trainer)
         self._check(trainer, ranks.dp_size)
         place = TrainerPlace(self.run.state(self.run.step), **ranks._asdict(), micro_batch=self._micro_batch)
@@ -64,9 +73,9 @@ class RunDataModule(LightningDataModule):
         return DataLoader(_Items(place, self._micro_batch), batch_size=None, num_workers=self._num_workers)
 
     def state_dict(self) -> dict[str, Any]:
-        """The step that the trainer took last, into its checkpoints."""
+        """The step that the trainer took last, and on whose rows, into its checkpoints."""
         assert self.trainer is not None
-        return {"step": int(self.trainer.global_step)}
+        return {"step": int(self.trainer.global_step), "course": course_of(self.run)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Where the weights are.
@@ -79,7 +88,15 @@ class RunDataModule(LightningDataModule):
         step = whole_step(state["step"])
         if step > self.run.num_steps:
             raise ValueError(f"step {step}; expected 0..{self.run.num_steps}, the steps of {self.run.path}")
-        self._resumed = step
+        self._resumed, self._course, self._serves = step, state.get("course"), False
+
+    def teardown(self, stage: str) -> None:
+        """Rank 0 puts the end of the training on record, after the last of its checkpoints."""
+        trainer = self.trainer
+        if stage == "fit" and trainer is not None and self._serves and trainer.is_global_zero:
+            step = int(trainer.global_step)
+            if self.run.step < step:
+                self.run.checkpoint(step)
 
     def _check(self, trainer: Any, dp_size: int) -> None:
         problems = []
@@ -125,10 +142,11 @@ class _Items(IterableDataset[Item]):
 
 
 class RunCheckpointIO(TorchCheckpointIO):
-    """Writes the trainer's checkpoints, and puts each on record once its file is there.
+    """Writes the trainer's checkpoints, and puts each on record with its SHA-256 once its file is there.
 
     Inside Lightning's ``AsyncCheckpointIO`` both happen in its thread, late and in order. A checkpoint that
-    the trainer removes is forgotten on record.
+    the trainer removes, or writes over (``last.ckpt``), is forgotten on record. A file that is not the one on
+    record is not loaded.
     """
 
     def __init__(self, data: RunDataModule) -> None:
@@ -137,14 +155,23 @@ class RunCheckpointIO(TorchCheckpointIO):
         self._data = data
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Write the file, then say so."""
+        """Say that what was there is gone, write the file, then say that it is there."""
+        run, step = self._data.run, int(checkpoint["global_step"])
+        forget_weights(run, {str(path)}, f"written over at step {step} by the trainer")
         super().save_checkpoint(checkpoint, path, storage_options)
-        self._data.run.begin_checkpoint(int(checkpoint["global_step"])).commit(str(path))
+        run.begin_checkpoint(step).commit(str(path), digest=digest_of(path))
+
+    def load_checkpoint(self, path: Any, *args: Any, **options: Any) -> dict[str, Any]:
+        """The file, if it is the one on record.
+
+        Raises:
+            RecipeError: the file was written over by something else.
+        """
+        check_digest(self._data.run, path)
+        loaded: dict[str, Any] = super().load_checkpoint(path, *args, **options)
+        return loaded
 
     def remove_checkpoint(self, path: Any) -> None:
         """Forget, then remove."""
-        for told in reversed(run_manifests(self._data.run.path)):
-            if told.uri == str(path) and told.forgotten is None and not told.discarded:
-                self._data.run.forget(told.manifest, reason="removed by the trainer")
-                break
+        forget_weights(self._data.run, {str(path)}, "removed by the trainer")
         super().remove_checkpoint(path)

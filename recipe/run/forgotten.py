@@ -12,6 +12,11 @@ from recipe.run.rows_of_kind import rows_of_kind
 _SHOWN = 5
 
 
+def is_forgotten(folder: RunFolder, checkpoint: Row) -> bool:
+    """Whether a row says that the checkpoint was deleted."""
+    return checkpoint.data["manifest"] in _sayings(folder, checkpoint)
+
+
 def refuse_forgotten(folder: RunFolder, checkpoint: Row) -> None:
     """Raise RecipeError if a row says that the checkpoint was deleted."""
     said = _sayings(folder, checkpoint).get(checkpoint.data["manifest"])

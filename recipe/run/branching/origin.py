@@ -12,7 +12,7 @@ from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain
 from recipe.run.checkpoint import check_nothing_lost
 from recipe.run.folder import RecipeVersion, RunFolder, read_identity, read_version
-from recipe.run.forgotten import refuse_forgotten
+from recipe.run.forgotten import is_forgotten, refuse_forgotten
 from recipe.run.head import ancestor, closing_of, read_head
 from recipe.run.ledger import (
     CLOSING_KINDS,
@@ -118,11 +118,18 @@ def find_origin(path: Path, manifest: int | None = None, step: int | None = None
 def _checkpoint(folder: RunFolder, manifest: int | None, step: int | None) -> Row:
     if manifest is None and step is None:
         row = read_head(folder.ledger).parent
+        row = row and _kept(folder, row.end_step)
     elif manifest is None:
-        row = next(_at_step(folder, step or 0), None)
+        row = _kept(folder, step or 0)
     else:
         row = _numbered(folder, manifest)
     return row if row is not None else _search(folder, manifest, step)
+
+
+def _kept(folder: RunFolder, step: int) -> Row | None:
+    """The last checkpoint at a step whose weights were not deleted; the last one, where all were."""
+    rows = list(_at_step(folder, step))
+    return next((row for row in rows if not is_forgotten(folder, row)), rows[0] if rows else None)
 
 
 def _at_step(folder: RunFolder, step: int) -> Iterator[Row]:
