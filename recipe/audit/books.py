@@ -151,8 +151,8 @@ def block_tokens(book: Book, cursor: Cursor) -> int:
     stored = int((np.asarray(pool.offsets[end]) - np.asarray(pool.offsets[begin])).sum())
     lengths = end - begin
     documents = np.repeat(begin - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
-    bos, eos = pool.stored_marks(documents)
-    return stored - int(bos.sum()) - int(eos.sum())
+    _, eos = pool.stored_marks(documents)
+    return stored - int(pool.fronts(documents).sum()) - int(eos.sum())
 
 
 def _units(book: Book, cursor: Cursor) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.blocks import num_blocks
-from recipe.pools.card import Card
-from recipe.pools.part import FinishedPart, histogram, rows_path
+from recipe.pools.card import ALL, Card
+from recipe.pools.part import FinishedPart, histogram, leads_path, rows_path
 from recipe.pools.pool import Pool
 from recipe.pools.settings import PoolSettings
 from recipe.pools.table import open_writer, row_groups
@@ -80,9 +81,22 @@ def adopt_parts(old: Pool, folder: Path, begin: int) -> Iterator[FinishedPart]:
             for table in rows:
                 writer.write_table(table, row_group_size=table.num_rows)
         blocks = digests[end - num_blocks(part.bytes, card.block_bytes) : end]
-        finished = _finished(card, number, rows, tuple(block.tobytes().hex() for block in blocks))
+        has_leads = _adopt_leads(old, folder, number)
+        hashes = tuple(block.tobytes().hex() for block in blocks)
+        finished = replace(_finished(card, number, rows, hashes), has_leads=has_leads)
         write_durably(folder / f"{part.name}.json", finished.to_json())
         yield finished
+
+
+def _adopt_leads(old: Pool, folder: Path, number: int) -> bool:
+    """Keep what a part says of special tokens in front of its documents."""
+    if old.leads is None:
+        return False
+    leads = old.leads[int(old.part_documents[number]) : int(old.part_documents[number + 1])]
+    if not (leads > (old.card.bos_stored == ALL)).any():
+        return False
+    write_durably(leads_path(folder, old.card.parts[number].name), leads.astype("<u4").tobytes())
+    return True
 
 
 def _rows_of_parts(old: Pool) -> Iterator[list[pa.Table]]:

@@ -14,9 +14,10 @@ from recipe.errors import RecipeError
 CARD_NAME = "card.json"
 CARD_FORMAT = 1
 REPEATS_NAME = "repeats.npy"
-BOUNDARIES = ("offsets.npy", "units.npy", "sections.npy", "needs.npy", REPEATS_NAME)
-"""Files that say where documents, units and sections begin, which sections need others, and which tokens
-repeat others; all but the first where there are any."""
+LEADS_NAME = "leads.npy"
+BOUNDARIES = ("offsets.npy", "units.npy", "sections.npy", "needs.npy", REPEATS_NAME, LEADS_NAME)
+"""Files that say where documents, units and sections begin, which sections need others, which tokens repeat
+others, and how many special ones stand in front of documents; all but the first where there are any."""
 SMALL_POOL_TOKENS = 64 << 20
 EXTENT_TOKENS = 1 << 20
 

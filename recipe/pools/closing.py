@@ -28,8 +28,9 @@ from recipe.pools.card import (
     extent_units,
 )
 from recipe.pools.joining import joined
+from recipe.pools.leads import LEADS_DTYPE, LEADS_NAME, leads_of
 from recipe.pools.megatron import read_index
-from recipe.pools.part import FinishedPart, added, rows_path
+from recipe.pools.part import FinishedPart, added, leads_path, rows_path
 from recipe.pools.pool import Pool
 from recipe.pools.repeats import repeats_of, repeats_path
 from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME, Boundaries, sections_path
@@ -65,6 +66,8 @@ def close_pool(
     }
     if units is not None:
         files["units.npy"] = _write_npy(folder / "units.npy", units.shape, _INT64, [units])
+    if (leads := leads_of(folder, parts, settings.has_bos)) is not None:
+        files[LEADS_NAME] = _write_npy(folder / LEADS_NAME, (num_documents,), LEADS_DTYPE, leads)
     marks = (settings.has_bos, settings.has_eos)
     files |= _write_sections(folder, joined(folder, parts, units, marks, boundaries_of(extends)))
     if (repeats := repeats_of(folder, settings, parts, units, extends)) is not None:
@@ -77,6 +80,7 @@ def close_pool(
     for part in parts:
         rows_path(folder, part.record.name).unlink()
         sections_path(folder, part.record.name).unlink(missing_ok=True)
+        leads_path(folder, part.record.name).unlink(missing_ok=True)
         repeats_path(folder, part.record.name).unlink(missing_ok=True)
         (folder / f"{part.record.name}.json").unlink()
     (folder / "settings.json").unlink()

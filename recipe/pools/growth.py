@@ -22,6 +22,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.pools.adopting import EXTENDS, refuse_pairs
 from recipe.pools.card import REPEATS_NAME, Card, FileRecord, extent_units
 from recipe.pools.imported import pairs_fingerprint
+from recipe.pools.leads import LEADS_DTYPE, LEADS_NAME
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME, Section
@@ -29,6 +30,7 @@ from recipe.pools.write import add_documents
 from recipe.pools.writer import PoolWriter
 
 _PIECE = 1 << 20
+_INT64 = np.dtype("<i8")
 
 
 class Prefix(NamedTuple):
@@ -49,6 +51,7 @@ def extend_pool(  # noqa: PLR0913  the contract names every option
     groups: Iterable[int | str | None] | None = None,
     tags: Iterable[Mapping[str, Any] | None] | None = None,
     sections: Iterable[Sequence[int | Section] | None] | None = None,
+    leads: Iterable[ArrayLike] | None = None,
     repeats: int | None = None,
     part_tokens: int | None = None,
 ) -> Pool:
@@ -65,6 +68,7 @@ def extend_pool(  # noqa: PLR0913  the contract names every option
         groups: of the new documents; none goes on with a group of the old ones.
         tags: attributes of the new documents.
         sections: of the new documents; those of the old ones are kept.
+        leads: of the new documents; likewise.
         repeats: as for ``write_pool``; where the old pool has them, the new one has them anyway.
         part_tokens: stored tokens of a new part at most.
 
@@ -80,7 +84,7 @@ def extend_pool(  # noqa: PLR0913  the contract names every option
     size = {"vocab_size": card.vocab_size, "part_tokens": part_tokens}
     more = {"repeats": repeats, "extends": first}
     with PoolWriter(path, **size, **marks, **tokenizer, **more) as writer:  # type: ignore[arg-type]
-        add_documents(writer, documents, ids=ids, groups=groups, tags=tags, sections=sections)
+        add_documents(writer, documents, ids=ids, groups=groups, tags=tags, sections=sections, leads=leads)
         return writer.close(dropped=card.dropped)
 
 
@@ -156,6 +160,9 @@ def _own_fingerprints(new: Pool, prefix: Prefix) -> list[str]:
     if new.repeats is not None:
         repeats = _record(new.repeats[: np.searchsorted(new.repeats[:, 0], last)].reshape(-1))
         found += [files | {REPEATS_NAME: repeats} for files in found]
+    if new.leads is not None:
+        leads = _record(new.leads[: prefix.documents], LEADS_DTYPE)
+        found += [files | {LEADS_NAME: leads} for files in found]
     return [_beginning(new.card, prefix, files).fingerprint for files in found]
 
 
@@ -170,15 +177,15 @@ def _beginning(card: Card, prefix: Prefix, files: Mapping[str, FileRecord]) -> C
     )
 
 
-def _record(numbers: NDArray[np.int64]) -> FileRecord:
+def _record(numbers: NDArray[Any], dtype: np.dtype[Any] = _INT64) -> FileRecord:
     """Size and hash of the ``.npy`` file that holds these numbers."""
-    dtype, head = np.dtype("<i8"), io.BytesIO()
+    head = io.BytesIO()
     header = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": numbers.shape}
     npy_format.write_array_header_1_0(head, header)
     digest = hashlib.blake2b(head.getvalue(), digest_size=32)
     for start in range(0, len(numbers), _PIECE):
         digest.update(np.ascontiguousarray(numbers[start : start + _PIECE], dtype).tobytes())
-    return FileRecord(bytes=head.tell() + 8 * len(numbers), hash=digest.hexdigest())
+    return FileRecord(bytes=head.tell() + dtype.itemsize * len(numbers), hash=digest.hexdigest())
 
 
 def _differences(old: Pool | str, new: Pool) -> list[Problem]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
+from recipe.pools.leads import part_leads
 from recipe.pools.megatron import read_index
 from recipe.pools.part import FinishedPart
 from recipe.pools.sections import Boundaries, sections_path
@@ -104,9 +105,10 @@ def _documents(
         path = sections_path(folder, part.record.name)
         if part.has_sections:
             offsets = token + read_index(folder / f"{part.record.name}.idx").offsets()
+            fronts = part_leads(folder, part, marks[0])
             with path.open("rb") as file:
                 for line in file:
                     number, entries = json.loads(line)
-                    body = (int(offsets[number]) + marks[0], int(offsets[number + 1]) - marks[1])
+                    body = (int(offsets[number] + fronts[number]), int(offsets[number + 1]) - marks[1])
                     yield document + number, entries, body
         document, token = document + part.record.documents, token + part.record.tokens

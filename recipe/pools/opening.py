@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
-from recipe.pools.card import CARD_NAME, REPEATS_NAME, Card, read_card
+from recipe.pools.card import CARD_NAME, LEADS_NAME, REPEATS_NAME, Card, read_card
 from recipe.pools.imported import find_pairs, open_pairs
 from recipe.pools.mapped import cannot_open, map_npy
 from recipe.pools.pool import Layout, Pool
@@ -19,6 +19,7 @@ from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME
 from recipe.pools.workplace import unfinished_folder
 
 _INT64 = np.dtype("<i8")
+_UINT32 = np.dtype("<u4")
 _HASHED_AT_OPENING = 4 << 20
 """Bytes of a file of boundaries that is read whole when it is opened, in a few milliseconds."""
 _OWN_FILES = ("offsets.npy", "hashes.npy", "documents.parquet", "part-00000.bin")
@@ -104,6 +105,11 @@ def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int 
     def load_repeats() -> NDArray[np.int64]:
         return _load_rows(path / REPEATS_NAME, card, int(offsets[-1]), 2)
 
+    def load_leads() -> NDArray[np.uint32]:
+        record = card.files[LEADS_NAME]
+        hashed = record.hash if record.bytes <= _HASHED_AT_OPENING else None
+        return map_npy(path / LEADS_NAME, card.num_documents, _UINT32, expected_hash=hashed)
+
     layout = Layout(
         fingerprint=card.fingerprint,
         token_dtype=np.dtype(card.token_dtype).newbyteorder("<"),
@@ -122,6 +128,7 @@ def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int 
         load_units=load_units if "units.npy" in card.files else None,
         load_sections=load_sections if SECTIONS_NAME in card.files else None,
         load_needs=load_needs if NEEDS_NAME in card.files else None,
+        load_leads=load_leads if LEADS_NAME in card.files else None,
         load_repeats=load_repeats if REPEATS_NAME in card.files else None,
         table=path / "documents.parquet",
         reopen=reopen_pool,

@@ -36,6 +36,8 @@ class Batch:
     sources: list[str | None] = field(default_factory=list)
     sections: list[list[object] | None] = field(default_factory=list)
     """As `recipe.pools.sections.plain` gives them; None: nothing is said of them."""
+    leads: list[int] = field(default_factory=list)
+    """Special tokens between BOS and the body."""
     lengths: list[int] = field(default_factory=list)
     """Stored tokens, marks included."""
 
@@ -55,11 +57,14 @@ class FinishedPart:
     """Hashes of its blocks, hexadecimal."""
     has_sections: bool = False
     """Whether it has a file of sections, beside it until the pool is whole."""
+    has_leads: bool = False
+    """Whether any of its documents has special tokens in front besides BOS: a file says how many."""
 
     @property
     def file_names(self) -> tuple[str, ...]:
         """Files of the part while the pool is written; not all of them are always there."""
         endings = ("bin", "idx", "rows", "json", "repeats", *(("sections",) if self.has_sections else ()))
+        endings += ("leads",) if self.has_leads else ()
         return tuple(f"{self.record.name}.{ending}" for ending in endings)
 
     def to_json(self) -> bytes:
@@ -100,6 +105,11 @@ def rows_path(folder: Path, name: str) -> Path:
     return folder / f"{name}.rows"
 
 
+def leads_path(folder: Path, name: str) -> Path:
+    """Special tokens in front of a part's documents, until the pool's file is made of them."""
+    return folder / f"{name}.leads"
+
+
 class PartWriter:
     """Appends batches to a part's files."""
 
@@ -115,6 +125,7 @@ class PartWriter:
         self._blocks = BlockHasher()
         self._rows_hash = hashlib.blake2b(digest_size=32)
         self._lengths: list[NDArray[np.int64]] = []
+        self._leads: list[NDArray[np.int64]] = []
         self._histogram = np.zeros(0, dtype=np.int64)
         self._tokens = self._body_tokens = self._longest = 0
         self._max_id, self._max_id_position = -1, 0
@@ -123,13 +134,15 @@ class PartWriter:
         """Write documents; ``stored`` holds their tokens with marks, already known to be in range."""
         wide = self._write_tokens(stored)
         lengths = np.array(batch.lengths, dtype=np.int64)
-        self._account(batch, lengths, _document_hashes(wide, lengths, self._marks))
+        fronts = np.array(batch.leads, dtype=np.int64) + self._marks[0]
+        self._account(batch, lengths, _document_hashes(wide, lengths, (fronts, self._marks[1])))
 
     def append_long(self, pieces: Sequence[NDArray[Any]], batch: Batch) -> None:
-        """Write one document, ``pieces`` being begin mark, body and end mark, a slice of it at a time."""
-        bos, body, eos = pieces
+        """Write one document, ``pieces`` being what is in front of it, body and end mark, a slice of it at
+        a time."""
+        front, body, eos = pieces
         digest = block_hash()
-        self._write_tokens(bos)
+        self._write_tokens(front)
         for start in range(0, len(body), SLICE_TOKENS):
             digest.update(raw_bytes(self._write_tokens(body[start : start + SLICE_TOKENS])))
         self._write_tokens(eos)
@@ -145,6 +158,7 @@ class PartWriter:
         for path in (index, self._folder / f"{self.name}.bin", rows_path(self._folder, self.name)):
             sync(path)
         has_sections = self._sections.finish()
+        has_leads = self._write_leads()
         digests = self._blocks.digests()
         return FinishedPart(
             record=PartRecord(
@@ -164,7 +178,18 @@ class PartWriter:
             max_id_position=self._max_id_position,
             blocks=tuple(digest.hex() for digest in digests),
             has_sections=has_sections,
+            has_leads=has_leads,
         )
+
+    def _write_leads(self) -> bool:
+        """Say how many special tokens are in front of documents, if any has more than BOS."""
+        leads = np.concatenate([*self._leads, np.zeros(0, dtype=np.int64)])
+        if not leads.any():
+            return False
+        path = leads_path(self._folder, self.name)
+        path.write_bytes((leads + self._marks[0]).astype("<u4").tobytes())
+        sync(path)
+        return True
 
     def close(self) -> None:
         """Close the files, finished or not."""
@@ -190,7 +215,9 @@ class PartWriter:
 
     def _account(self, batch: Batch, lengths: NDArray[np.int64], hashes: list[bytes]) -> None:
         """Count documents whose tokens were written, and write their rows."""
-        bodies = lengths - sum(self._marks)
+        leads = np.array(batch.leads, dtype=np.int64)
+        bodies = lengths - sum(self._marks) - leads
+        self._leads.append(leads)
         self._write_rows(batch, bodies, hashes)
         for document, sections in enumerate(batch.sections, self._documents):
             if sections is not None:
@@ -221,7 +248,7 @@ class PartWriter:
 
 
 def _document_hashes(
-    wide: NDArray[np.int32], lengths: NDArray[np.int64], marks: tuple[bool, bool]
+    wide: NDArray[np.int32], lengths: NDArray[np.int64], marks: tuple[NDArray[np.int64], bool]
 ) -> list[bytes]:
     stops = np.cumsum(lengths)
     starts = (4 * (stops - lengths + marks[0])).tolist()

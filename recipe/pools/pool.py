@@ -44,6 +44,7 @@ class Layout:
     load_sections: Callable[[], NDArray[np.int64]] | None = None
     load_needs: Callable[[], NDArray[np.int64]] | None = None
     load_repeats: Callable[[], NDArray[np.int64]] | None = None
+    load_leads: Callable[[], NDArray[np.uint32]] | None = None
     table: Path | None
     reopen: Callable[..., Pool]
     declared: tuple[int | None, int | None]
@@ -83,6 +84,7 @@ class Pool:
         self._sections: NDArray[np.int64] | None = None
         self._needs: NDArray[np.int64] | None = None
         self._repeats: NDArray[np.int64] | None = None
+        self._leads: NDArray[np.uint32] | None = None
         self._card: Card | None = None
         self._table: DocumentTable | None = None
 
@@ -154,6 +156,20 @@ class Pool:
         return self._needs
 
     @property
+    def leads(self) -> NDArray[np.uint32] | None:
+        """uint32[documents], by number: special tokens in front of each one's body, BOS among them; None
+        where no document has more than BOS there."""
+        if self._leads is None and self.layout.load_leads is not None:
+            self._leads = self.layout.load_leads()
+        return self._leads
+
+    def fronts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+        """int64[n]: stored tokens in front of the body of documents."""
+        if self.leads is not None:
+            return self.leads[documents].astype(np.int64)
+        return self.stored_marks(documents)[0].astype(np.int64)
+
+    @property
     def repeats(self) -> NDArray[np.int64] | None:
         """int64[n, 2]: spans of stored tokens, counted over the pool, rising and disjoint, that repeat what
         stands earlier in the same unit; see `recipe.pools.repeats`. None where nobody looked for them."""
@@ -173,9 +189,10 @@ class Pool:
 
     def tokens(self, document: int) -> NDArray[Any]:
         """Body tokens of one document, stored marks left out."""
-        (has_bos,), (has_eos,) = self.stored_marks(self._numbers([document]))
+        one = self._numbers([document])
+        (front,), (has_eos,) = self.fronts(one), self.stored_marks(one)[1]
         stored = self.stored(document)
-        return stored[int(has_bos) : len(stored) - int(has_eos)]
+        return stored[int(front) : len(stored) - int(has_eos)]
 
     def stored(self, document: int) -> NDArray[Any]:
         """Stored tokens of one document, marks included."""
@@ -281,6 +298,7 @@ class Pool:
         """Let go of mapped files; what is asked for later is opened again."""
         self._parts = [None] * len(self._parts)
         self._offsets = self._units = self._sections = self._needs = self._repeats = self._table = None
+        self._leads = None
 
     def __enter__(self) -> Pool:
         """The pool itself."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.maths.repeats import find_repeats
+from recipe.pools.leads import part_leads
 from recipe.pools.mapped import map_array
 from recipe.pools.megatron import read_index
 from recipe.pools.part import FinishedPart
@@ -92,6 +93,7 @@ class _Stored:
 
     def __init__(self, folder: Path, settings: PoolSettings, parts: Sequence[FinishedPart]) -> None:
         self._dtype, self._marks = settings.token_dtype, (settings.has_bos, settings.has_eos)
+        self._folder, self._written, self._has_bos = folder, parts, settings.has_bos
         self._paths = [folder / f"{part.record.name}.bin" for part in parts]
         self.documents = np.cumsum([0, *(part.record.documents for part in parts)])
         self._tokens = np.cumsum([0, *(part.record.tokens for part in parts)])
@@ -112,7 +114,8 @@ class _Stored:
         if len(units) < 2:
             return np.empty((0, 2), np.int64)
         offsets = self._offsets(number, int(units[0]), int(units[-1]))
-        bodies = np.column_stack([offsets[:-1] + self._marks[0], offsets[1:] - self._marks[1]])
+        fronts = self._fronts(number, int(units[0]), int(units[-1]))
+        bodies = np.column_stack([offsets[:-1] + fronts, offsets[1:] - self._marks[1]])
         first, stop = int(offsets[0]), int(offsets[-1])
         parts = range(number, int(np.searchsorted(self._tokens, stop)))
         held = [self._part(k, max(first, int(self._tokens[k])), stop) for k in parts]
@@ -123,6 +126,14 @@ class _Stored:
         """Tokens of a part from ``first`` to ``stop``, counted over the pool, as far as they lie in it."""
         begin, end = self._tokens[k : k + 2].tolist()
         return map_array(self._paths[k], self._dtype, end - begin)[first - begin : min(stop, end) - begin]
+
+    def _fronts(self, k: int, first: int, stop: int) -> NDArray[np.int64]:
+        """Special tokens in front of documents ``first`` to ``stop - 1``, the first of which is in part k."""
+        base, found = int(self.documents[k]), []
+        while self.documents[k] < stop:
+            found.append(part_leads(self._folder, self._written[k], self._has_bos))
+            k += 1
+        return np.concatenate(found)[first - base : stop - base].astype(np.int64)
 
     def _offsets(self, k: int, first: int, stop: int) -> NDArray[np.int64]:
         """First stored tokens, over the pool, of documents ``first`` to ``stop``, which begin in part k."""

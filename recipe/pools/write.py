@@ -25,6 +25,7 @@ def write_pool(  # noqa: PLR0913  the contract names every option
     groups: Iterable[int | str | None] | None = None,
     tags: Iterable[Mapping[str, Any] | None] | None = None,
     sections: Iterable[Sequence[int | Section] | None] | None = None,
+    leads: Iterable[ArrayLike] | None = None,
     repeats: int | None = None,
     part_tokens: int | None = None,
 ) -> Pool:
@@ -40,6 +41,7 @@ def write_pool(  # noqa: PLR0913  the contract names every option
         groups: of the documents; a group's documents stand one after another.
         tags: attributes of the documents.
         sections: tokens of each document at which its sections begin, with what they need.
+        leads: special tokens in front of each document, behind ``bos``, such as the name of its file.
         repeats: find what repeats inside a document or group, in stretches of so many tokens.
         part_tokens: stored tokens of a part at most (default 2**30).
 
@@ -51,7 +53,7 @@ def write_pool(  # noqa: PLR0913  the contract names every option
     """
     size: dict[str, Any] = {"vocab_size": vocab_size, "part_tokens": part_tokens, "repeats": repeats}
     with PoolWriter(path, eos=eos, bos=bos, **size) as writer:
-        add_documents(writer, documents, ids=ids, groups=groups, tags=tags, sections=sections)
+        add_documents(writer, documents, ids=ids, groups=groups, tags=tags, sections=sections, leads=leads)
         return writer.close()
 
 
@@ -63,6 +65,7 @@ def add_documents(  # noqa: PLR0913  everything a pool keeps of documents
     groups: Iterable[int | str | None] | None,
     tags: Iterable[Mapping[str, Any] | None] | None,
     sections: Iterable[Sequence[int | Section] | None] | None = None,
+    leads: Iterable[ArrayLike] | None = None,
 ) -> None:
     """Give documents with what is said of them to a writer.
 
@@ -71,10 +74,12 @@ def add_documents(  # noqa: PLR0913  everything a pool keeps of documents
     """
     documents = documents if isinstance(documents, Sized) else list(documents)
     columns: list[Iterable[Any]] = []
-    for name, column in (("ids", ids), ("groups", groups), ("tags", tags), ("sections", sections)):
+    given = {"ids": ids, "groups": groups, "tags": tags, "sections": sections, "leads": leads}
+    for name, column in given.items():
         values = None if column is None else list(column)
         if values is not None and len(values) != len(documents):
             raise ValueError(f"{len(values)} {name} for {len(documents)} documents")
         columns.append(repeat(None, len(documents)) if values is None else values)
-    for tokens, key, group, attributes, begins in zip(documents, *columns, strict=True):
-        writer.add(tokens, id=key, group=group, tags=attributes, sections=begins)
+    for tokens, key, group, attributes, begins, lead in zip(documents, *columns, strict=True):
+        more = {} if lead is None else {"lead": lead}
+        writer.add(tokens, id=key, group=group, tags=attributes, sections=begins, **more)

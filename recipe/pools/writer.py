@@ -92,7 +92,7 @@ class PoolWriter:
         self._eos = np.array([] if eos is None else [eos], dtype=np.int64)
         self._stage = np.empty(_STAGE_TOKENS, dtype=np.int64)
         self._filled = 0
-        self._long: NDArray[Any] | None = None
+        self._long: tuple[NDArray[Any], NDArray[Any]] | None = None
         self._batch = Batch()
         self._part: PartWriter | None = None
         self._part_tokens = 0
@@ -120,6 +120,7 @@ class PoolWriter:
         tags: Mapping[str, Any] | None = None,
         source: Any = None,
         sections: Sequence[int | Section] | None = None,
+        lead: ArrayLike = (),
     ) -> None:
         """Take the next document.
 
@@ -130,6 +131,7 @@ class PoolWriter:
             tags: attributes of the document.
             source: where it came from: any plain value.
             sections: tokens of the document at which its sections begin, rising; with what each needs.
+            lead: special tokens between the begin mark and the document, such as the name of its file.
 
         Raises:
             RecipeError: the document cannot be stored. Ids out of range, repeated document ids,
@@ -141,7 +143,8 @@ class PoolWriter:
             raise self._refused(
                 f"an array of {body.dtype}{list(body.shape)}", "a one-dimensional array of integers"
             )
-        length = len(self._bos) + body.size + len(self._eos)
+        front = self._front(lead)
+        length = len(front) + body.size + len(self._eos)
         if length > _MAX_DOCUMENT:
             raise self._refused(f"{length} tokens", f"at most {_MAX_DOCUMENT}")
         if self._part_tokens + length > self.settings.part_tokens and self._part_tokens:
@@ -149,7 +152,7 @@ class PoolWriter:
         if self._filled + length > len(self._stage):
             self._flush()
         is_long = length > len(self._stage)
-        for tokens in () if is_long else (self._bos, body, self._eos):
+        for tokens in () if is_long else (front, body, self._eos):
             self._put(tokens)
         batch = self._batch
         batch.ids.append(self.num_documents if id is None else self._key(id))
@@ -157,11 +160,12 @@ class PoolWriter:
         batch.tags.append(_json(tags) if tags else None)
         batch.sources.append(None if source is None else _json(source))
         batch.sections.append(None if sections is None else plain(sections, body.size))
+        batch.leads.append(len(front) - len(self._bos))
         batch.lengths.append(length)
         self._part_tokens += length
         self.num_documents += 1
         if is_long:
-            self._long = body
+            self._long = front, body
             self._flush()
 
     def close(self, *, dropped: Mapping[str, Any] | None = None) -> Pool:
@@ -219,6 +223,16 @@ class PoolWriter:
     def _part_file(self, number: int) -> Path:
         return self._place.folder / f"part-{number:05d}.json"
 
+    def _front(self, lead: ArrayLike) -> NDArray[np.int64]:
+        """What is stored in front of a body."""
+        tokens = np.asarray(lead)
+        if not tokens.size:
+            return self._bos
+        if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
+            shape = f"a lead of {tokens.dtype}{list(tokens.shape)}"
+            raise self._refused(shape, "a one-dimensional array of integers")
+        return np.concatenate([self._bos, tokens.astype(np.int64)])
+
     def _put(self, tokens: NDArray[Any]) -> None:
         if tokens.size:
             self._stage[self._filled : self._filled + tokens.size] = tokens
@@ -227,7 +241,7 @@ class PoolWriter:
     def _flush(self) -> None:
         """Write what is staged, or the one document that is too long for the stage."""
         if self._batch.ids:
-            stored = self._stage[: self._filled] if self._long is None else self._long
+            stored = self._stage[: self._filled] if self._long is None else self._long[1]
             self._check_range(stored, self.settings.has_bos if self._long is None else 0)
             with self._place.disk_errors(stored.size * self.settings.token_dtype.itemsize):
                 if self._part is None:
@@ -235,7 +249,7 @@ class PoolWriter:
                 if self._long is None:
                     self._part.append(stored, self._batch)
                 else:
-                    self._part.append_long((self._bos, stored, self._eos), self._batch)
+                    self._part.append_long((*self._long, self._eos), self._batch)
             self._flushed += len(self._batch.ids)
         self._batch, self._filled, self._long = Batch(), 0, None
 
@@ -260,7 +274,7 @@ class PoolWriter:
         starts = np.cumsum([0, *self._batch.lengths])
         faults = np.flatnonzero((stored < 0) | (stored >= limit))
         documents = np.searchsorted(starts, faults, side="right") - 1
-        places = faults - starts[documents] - mark
+        places = faults - starts[documents] - mark - np.array(self._batch.leads)[documents] * (mark >= 0)
         _, first = np.unique(documents, return_index=True)
         problems = [
             Problem(

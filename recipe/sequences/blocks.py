@@ -112,7 +112,13 @@ def measure(pool: Pool, documents: NDArray[np.int64]) -> Documents:
     """
     bos, eos = pool.stored_marks(documents)
     stored = np.asarray(pool.offsets[documents + 1]) - np.asarray(pool.offsets[documents])
-    tokens = stored - bos - eos
+    if pool.leads is None:
+        measured = Documents(stored - bos - eos, bos, eos)
+    else:
+        fronts = pool.fronts(documents)
+        is_mark = bos & (fronts == 1)
+        measured = Documents(stored - fronts - eos, is_mark, eos, np.where(is_mark, 0, fronts))
+    tokens = measured.tokens
     if len(tokens) and (tokens.min() < 0 or stored.max() > pool.num_tokens):
         worst = int(np.argmax(np.where(tokens < 0, pool.num_tokens + 1, stored)))
         raise RecipeError.single(

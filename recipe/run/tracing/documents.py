@@ -161,7 +161,8 @@ def _of_length(pool: Pool, num_tokens: int) -> NDArray[np.int64]:
     found = []
     for first in range(0, pool.num_documents, _STRETCH):
         stored = np.diff(pool.offsets[first : first + _STRETCH + 1])
-        near = first + np.flatnonzero((stored >= num_tokens) & (stored <= num_tokens + 2))
-        bos, eos = pool.stored_marks(near)
-        found.append(near[stored[near - first] - bos - eos == num_tokens])
+        most = 2 if pool.leads is None else 1 + int(pool.leads[first : first + _STRETCH].max(initial=0))
+        near = first + np.flatnonzero((stored >= num_tokens) & (stored <= num_tokens + most))
+        _, eos = pool.stored_marks(near)
+        found.append(near[stored[near - first] - pool.fronts(near) - eos == num_tokens])
     return np.concatenate([*found, np.empty(0, np.int64)]).astype(np.int64)
