@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import prod
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,18 +11,22 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import Trainer, TrainerCallback
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import RecipeError
 from recipe.integrations.held_out import HeldOutRows
+from recipe.integrations.hf_model import call_problems, first_loss
+from recipe.integrations.hf_settings import check_settings, split_problems
+from recipe.integrations.record import course_of, forget_removed, forget_weights, opened_at
 from recipe.integrations.torch.losses import IGNORED, LOSS_WEIGHT
 from recipe.integrations.torch.masks import attention_bias, check_attention, varlen
 from recipe.integrations.torch.place import TrainerPlace
 from recipe.integrations.torch.workers import worker_and_workers
-from recipe.run.opening import open_run
 from recipe.run.run import Run
 
 Attention = Literal["mask", "flash", "none"]
 ATTENTIONS: tuple[str, ...] = get_args(Attention)
 Inputs = dict[str, Any]
+_COURSE = "StreamTrainer"
+"""Where the Trainer's state says whose rows its weights have seen."""
 
 
 def model_inputs(batch: Mapping[str, torch.Tensor], *, labels: str, attention: Attention = "mask") -> Inputs:
@@ -61,10 +64,19 @@ class StreamTrainer(Trainer):
 
         run = recipe.resume_or_start(recipe.load_recipe("my.yaml"), "runs/mine")
         args = TrainingArguments("out", per_device_train_batch_size=4, gradient_accumulation_steps=8)
-        StreamTrainer(model=model, args=args, run=run).train()
+        trainer = StreamTrainer(model=model, args=args, run=run)
+        trainer.train(resume_from_checkpoint=run.step > 0)
+
+    The same lines start it and, after a kill, go on from its last checkpoint. A plain ``train()`` begins at
+    step 0 whatever the record says, and warns of what that discards; a branch goes on from the weights that
+    it branched from, ``train(resume_from_checkpoint="out/checkpoint-400")``.
 
     Its global step is the run's. Each of its checkpoints is put on record by the process of rank 0; resumed
-    from an older one, the run is opened there and the record says what was discarded. What it evaluates is
+    from an older one, the run is opened there and the record says what was discarded. Weights that are ahead
+    of the record, and not this run's own, are refused.
+
+    With ``labels: shifted`` the model's loss has to take ``shift_labels``, as those of Transformers do; the
+    first loss shows it. A model that shifts labels by itself wants ``labels: inputs``. What it evaluates is
     on record in a set of its own for every area: ``eval_dataset=held_out_rows(run, {"news": "pools/news"})``.
     """
 
@@ -78,19 +90,26 @@ class StreamTrainer(Trainer):
             options: for ``Trainer``.
 
         Raises:
-            RecipeError: steps or batch sizes that are not the recipe's; a model that is split over processes;
-                tokens that are to be counted by the mask.
+            RecipeError: steps or batch sizes that are not the recipe's; a model that is split over processes,
+                or has no place for what the stream gives; tokens that are to be counted by the mask; labels
+                that would be shifted twice.
         """
         settings = options["args"] if "args" in options else args[1]
-        _check(settings, run, run.step)
+        check_settings(settings, run, run.step)
         check_attention(attention, ATTENTIONS)
         settings.max_steps = run.num_steps
         settings.ignore_data_skip = True
         settings.remove_unused_columns = False
         super().__init__(*args, train_dataset=_Nothing(), **options)
-        if problems := _split(self.accelerator):  # a model may say so, too
+        if problems := split_problems(self.accelerator):  # a model may say so, too
             raise RecipeError(f"{run.path}: not the recipe's rows", problems)
+        labels = (
+            "inputs" if run.recipe.is_weighted else run.recipe.labels
+        )  # weighted, the loss is worked out here
+        if problems := call_problems(self.model, labels, attention):
+            raise RecipeError(f"{run.path}: a model that does not take its rows", problems)
         self.run, self._attention = run, attention
+        self._serves, self._is_tried = False, False
         otherwise: Any = self.data_collator
         self.data_collator: Any = _Collator(run.recipe.labels, attention, otherwise)
         self.loss_is_scaled_for_ga: bool | None = None
@@ -106,7 +125,10 @@ class StreamTrainer(Trainer):
         """
         if LOSS_WEIGHT not in inputs:
             self.loss_is_scaled_for_ga = getattr(type(self), "loss_is_scaled_for_ga", None)
-            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            if self._is_tried:
+                return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            loss, outputs = self._tried(super().compute_loss, model, inputs, num_items_in_batch)
+            return (loss, outputs) if return_outputs else loss
         inputs = dict(inputs)
         weights, whole = inputs.pop(LOSS_WEIGHT), inputs.pop("num_labels")
         labels, shifted = inputs.pop("labels"), inputs.pop("shift_labels", None)
@@ -120,6 +142,16 @@ class StreamTrainer(Trainer):
         loss = (losses * weights.flatten()).sum() / whole.clamp(min=1) * self.args.world_size
         self.loss_is_scaled_for_ga = True
         return (loss, outputs) if return_outputs else loss
+
+    def _tried(self, compute: Any, model: Any, inputs: Inputs, num_items_in_batch: Any) -> Any:
+        is_models_own = self.compute_loss_func is None and self.label_smoother is None
+        found = first_loss(
+            lambda inputs: compute(model, inputs, True, num_items_in_batch),
+            inputs,
+            is_models_own=is_models_own,
+        )
+        self._is_tried = True
+        return found
 
     def evaluation_loop(self, dataloader: Any, *args: Any, **options: Any) -> Any:
         """As the Trainer's, with the tokens and labels of a held-out pool: they are none of the run's."""
@@ -142,9 +174,23 @@ class StreamTrainer(Trainer):
 
     def stand(self) -> Run:
         """The run, opened where the weights are: the Trainer knows only once it begins."""
-        self.run = _opened_at(self.run, self.state.global_step)
-        _check(self.args, self.run, self.state.global_step)
+        step, told = self.state.global_step, self.state.stateful_callbacks.get(_COURSE)
+        if not self._serves or step < self.run.step:
+            resume = "train(resume_from_checkpoint=True)"
+            self.run = opened_at(self.run, step, told and told["args"], resume)
+        check_settings(self.args, self.run, step)
+        self._serves = True
         return self.run
+
+    def train(self, *args: Any, **options: Any) -> Any:
+        """As the Trainer's: its weights may be others than those that it had before."""
+        self._serves = False
+        return super().train(*args, **options)
+
+    def _save_checkpoint(self, *args: Any, **options: Any) -> None:
+        """As the Trainer's; its state says whose rows the weights have seen."""
+        self.state.stateful_callbacks[_COURSE] = {"args": course_of(self.run), "attributes": {}}
+        super()._save_checkpoint(*args, **options)
 
 
 class _Collator:
@@ -227,8 +273,11 @@ class _Record(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Rank 0 says where the weights of so many steps are, and what was measured."""
         if state.is_world_process_zero:
-            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            self._trainer.run.checkpoint(state.global_step, str(folder), metrics=self._metrics(state))
+            run, folder = self._trainer.run, Path(args.output_dir).absolute()
+            uri = str(folder / f"checkpoint-{state.global_step}")
+            number = run.checkpoint(state.global_step, uri, metrics=self._metrics(state))
+            forget_weights(run, {uri}, f"written over at step {state.global_step} by the trainer", but=number)
+            forget_removed(run, folder)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """The end is on record also where nothing was saved there."""
@@ -247,48 +296,3 @@ class _Record(TrainerCallback):
             if isinstance(value, float) or (prefix and isinstance(value, int)):
                 found.setdefault(prefixes.get(prefix, "trainer"), {})[name.removeprefix(prefix)] = value
         return found
-
-
-def _opened_at(run: Run, step: int) -> Run:
-    """The run where the weights are: a record that is ahead of them is opened at their step."""
-    return open_run(run.path, state=run.state(step)) if step < run.step else run
-
-
-def _split(settings: Any) -> list[Problem]:
-    """A model that is split over processes: each of them would be given rows of its own."""
-    sizes = getattr(settings, "parallelism_config", None)
-    split = {name: getattr(sizes, name, 1) for name in ("tp_size", "cp_size", "sp_size")}
-    if prod(split.values()) == 1:
-        return []
-    given = ", ".join(f"{name} {size}" for name, size in split.items() if size > 1)
-    fix = "train in data parallel (DDP, FSDP), or with StreamDataset(**ranks_from(mesh)._asdict())"
-    return [Problem("parallelism_config", given, "a model that is whole in a process", fix)]
-
-
-def _check(settings: Any, run: Run, step: int) -> None:
-    """Refuse settings under which a step, from this one on, would not be the recipe's.
-
-    Raises:
-        RecipeError: all of them.
-    """
-    problems = _split(settings)
-    if settings.max_steps > 0 and settings.max_steps != run.num_steps:
-        fix = "leave it out: the run has its own steps"
-        problems.append(Problem("max_steps", settings.max_steps, f"{run.num_steps}, the run's", fix))
-    if settings.include_num_input_tokens_seen == "non_padding":
-        fix = "take all, which are positions: tokens by kind are on the run's record (recipe status)"
-        where = "include_num_input_tokens_seen"
-        problems.append(Problem(where, "non_padding", "all or no: attention's mask counts no tokens", fix))
-    each = settings.per_device_train_batch_size * settings.world_size
-    given = f"{each} over all ranks x {settings.gradient_accumulation_steps}"
-    for batch in sorted({s.batch for s in run.stream().curriculum.stretches if s.stop_step > step}):
-        if each * settings.gradient_accumulation_steps != batch:
-            able = (
-                f"gradient_accumulation_steps={batch // each}"
-                if batch % each == 0
-                else "sizes whose product it is"
-            )
-            where = "per_device_train_batch_size x gradient_accumulation_steps"
-            problems.append(Problem(where, given, f"{batch} sequences, the recipe's batch", able))
-    if problems:
-        raise RecipeError(f"{run.path}: not the recipe's steps", problems)

@@ -15,6 +15,10 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
+    OpenAIGPTConfig,
+    OpenAIGPTLMHeadModel,
     TrainerCallback,
     TrainingArguments,
 )
@@ -117,7 +121,8 @@ def test_resumed_from_an_older_checkpoint_the_record_rewinds(path, tmp_path, who
     train(path, tmp_path / "out")
     with recipe.open_run(path) as run:
         trainer = StreamTrainer(model=model(), args=arguments(tmp_path / "out"), run=run)
-        trainer.train(resume_from_checkpoint=str(tmp_path / "out/checkpoint-8"))
+        with pytest.warns(UserWarning, match="record is at step 24, the weights at step 8"):
+            trainer.train(resume_from_checkpoint=str(tmp_path / "out/checkpoint-8"))
         done = trainer.model.state_dict()
     assert all(torch.equal(done[name], whole[name]) for name in whole)
     status = recipe.run_status(path)
@@ -229,8 +234,165 @@ def test_steps_of_another_batch_are_refused_also_where_only_the_weights_are_ther
             model=model(), args=arguments(tmp_path / "out", gradient_accumulation_steps=1), run=run
         )
         trainer.state.global_step = 4
-        with pytest.raises(RecipeError, match="4 sequences, the recipe's batch"):
+        with (
+            pytest.warns(UserWarning, match="weights at step 4"),
+            pytest.raises(RecipeError, match="4 sequences, the recipe's batch"),
+        ):
             trainer.stand()
+
+
+def test_a_training_that_begins_anew_says_what_it_discards_and_how_to_go_on(path, tmp_path, whole):
+    """Killed after step 6, on record at step 4: as the docstring has it, the same lines go on."""
+    killer = [Killer(6, "step")]
+    assert in_a_child(lambda: train(path, tmp_path / "out", callbacks=killer)) == -signal.SIGKILL
+    with recipe.open_run(path) as run:
+        trainer = StreamTrainer(model=model(), args=arguments(tmp_path / "out"), run=run)
+        trainer.add_callback(StopAt(1))
+        told = r"Steps 0 to 3 are trained again[\s\S]*resume_from_checkpoint=True"
+        with pytest.warns(UserWarning, match=told):
+            trainer.train()
+    started(tmp_path / "again")
+    path = tmp_path / "again/run"
+    assert in_a_child(lambda: train(path, tmp_path / "more", callbacks=killer)) == -signal.SIGKILL
+    with recipe.open_run(path) as run:
+        trainer = StreamTrainer(model=model(), args=arguments(tmp_path / "more"), run=run)
+        trainer.train(resume_from_checkpoint=run.step > 0)
+    assert all(torch.equal(trainer.model.state_dict()[name], whole[name]) for name in whole)
+
+
+class StopAt(TrainerCallback):
+    """Ends the training after a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_training_stop = state.global_step >= self.step
+
+
+def test_weights_that_are_ahead_of_a_branch_are_refused(path, tmp_path):
+    """Its own, saved and killed before they were on record, are gone on from: see the kills after a save."""
+    train(path, tmp_path / "out", callbacks=[StopAt(12)])
+    recipe.branch_run(f"{path}@step:8", recipe.Wish(name="side"))
+    for last, step in (("checkpoint-12", 8), ("checkpoint-8", 12)):
+        with recipe.open_run(tmp_path / "side") as run:
+            args = arguments(tmp_path / "other")
+            trainer = StreamTrainer(model=model(), args=args, run=run, callbacks=[StopAt(12)])
+            weights = str(tmp_path / "out" / last)
+            if step == 8:
+                with pytest.raises(RecipeError, match="weights of step 12, saved by run run"):
+                    trainer.train(resume_from_checkpoint=weights)
+            else:
+                trainer.train(resume_from_checkpoint=weights)
+        assert recipe.run_status(tmp_path / "side").step == step
+    assert recipe.audit_run(tmp_path / "side", pools_root=tmp_path).findings == ()
+
+
+def test_weights_that_the_trainer_removes_are_gone_on_record(path, tmp_path):
+    with recipe.open_run(path) as run:
+        args = arguments(tmp_path / "out", save_total_limit=2)
+        StreamTrainer(model=model(), args=args, run=run).train()
+    told = recipe.run_manifests(path)
+    assert [each.step for each in told if each.forgotten is None] == [20, 24]
+    assert {each.forgotten for each in told} == {None, "removed by the trainer"}
+    assert all(Path(each.uri).is_dir() == (each.forgotten is None) for each in told)
+
+
+class Shifting(torch.nn.Module):
+    """A model that shifts labels by itself, and swallows what it does not know."""
+
+    def __init__(self, net: torch.nn.Module, kind: str) -> None:
+        super().__init__()
+        self.net, self.kind, self.config = net, kind, net.config
+
+    def forward(self, labels: torch.Tensor, num_items_in_batch: Any = None, **told: Any) -> dict[str, Any]:
+        told.pop("shift_labels", None)
+        logits = self.net(**told).logits
+        how = {"reduction": "sum"} if self.kind == "sum" else {}
+        loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), **how)
+        if self.kind == "sum":
+            loss = loss / num_items_in_batch
+        if self.kind == "others":
+            extra = (logits**2).mean() * 0.01
+            loss = torch.nan_to_num(loss) + extra
+            return {"loss": loss, "logits": logits, "aux_loss": extra}
+        return {"loss": loss, "logits": logits}
+
+
+class Strict(torch.nn.Module):
+    """A model that has no place for labels that are shifted."""
+
+    def __init__(self, net: torch.nn.Module) -> None:
+        super().__init__()
+        self.net, self.config = net, net.config
+
+    def forward(
+        self, input_ids: Any, attention_mask: Any = None, position_ids: Any = None, labels: Any = None
+    ) -> Any:
+        return self.net(input_ids, attention_mask=attention_mask, position_ids=position_ids, labels=labels)
+
+
+@pytest.mark.parametrize("kind", ["mean", "sum", "others"])
+def test_a_model_that_would_shift_labels_once_more_is_refused(tmp_path, kind):
+    """Before its first step; with labels: inputs it trains."""
+    torch.set_num_threads(1)
+    for labels in ("shifted", "inputs"):
+        started(tmp_path / labels, labels=labels)
+        with recipe.open_run(tmp_path / labels / "run") as run:
+            args = arguments(tmp_path / labels / "out", save_strategy="no")
+            trainer = StreamTrainer(model=Shifting(model(), kind), args=args, run=run, callbacks=[StopAt(2)])
+            if labels == "shifted":
+                with pytest.raises(RecipeError, match="labels: inputs"):
+                    trainer.train()
+                assert trainer.state.global_step == 0
+            else:
+                trainer.train()
+                assert trainer.state.global_step == 2
+
+
+def test_a_model_without_a_place_for_what_the_stream_gives_is_refused(path, tmp_path):
+    with recipe.open_run(path) as run, pytest.raises(RecipeError, match=r"shift_labels[\s\S]*labels: inputs"):
+        StreamTrainer(model=Strict(model()), args=arguments(tmp_path / "out"), run=run)
+
+
+def test_smoothed_labels_are_not_shifted_once_more(path, tmp_path):
+    args = arguments(tmp_path / "out", label_smoothing_factor=0.1)
+    with recipe.open_run(path) as run, pytest.raises(RecipeError, match="label_smoothing_factor"):
+        StreamTrainer(model=model(), args=args, run=run)
+
+
+@pytest.mark.parametrize("attention", ["mask", "none"])
+def test_a_model_with_another_loss_beside_is_no_false_alarm(path, tmp_path, attention):
+    """Experts: the loss of labels that are hidden is that of the router, which takes no mask of pairs."""
+    shape = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    shape |= {"num_key_value_heads": 2, "num_local_experts": 2, "max_position_embeddings": 64}
+    routed = attention == "none"
+    net = MixtralForCausalLM(MixtralConfig(vocab_size=100, output_router_logits=routed, **shape))
+    with recipe.open_run(path) as run:
+        args = arguments(tmp_path / "out", save_strategy="no")
+        trainer = StreamTrainer(model=net, args=args, run=run, attention=attention, callbacks=[StopAt(2)])
+        trainer.train()
+    assert trainer.state.global_step == 2
+
+
+@pytest.mark.parametrize("attention", ["mask", "none"])
+def test_a_model_that_takes_no_such_mask_is_told_so(path, tmp_path, attention):
+    net = OpenAIGPTLMHeadModel(OpenAIGPTConfig(**TINY, **NO_DROPOUT))
+    with recipe.open_run(path) as run:
+        args = arguments(tmp_path / "out", save_strategy="no")
+        trainer = StreamTrainer(model=net, args=args, run=run, attention=attention, callbacks=[StopAt(1)])
+        if attention == "none":
+            trainer.train()
+        else:
+            with pytest.raises(RecipeError, match=r"attention='flash'[\s\S]*attention='none'"):
+                trainer.train()
+
+
+def test_faults_of_other_kinds_stay_what_they_are(path, tmp_path):
+    """A context longer than the model's table of positions is no fault of the mask."""
+    small = GPT2LMHeadModel(GPT2Config(**TINY | {"n_positions": 16}, **NO_DROPOUT))
+    with recipe.open_run(path) as run, pytest.raises(IndexError):
+        StreamTrainer(model=small, args=arguments(tmp_path / "out"), run=run).train()
 
 
 WEIGHTED = {
