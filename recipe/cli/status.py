@@ -179,7 +179,7 @@ def _checkpoints(status: Status) -> list[Group]:
         )
         for at in status.checkpoints
     ]
-    columns = ("weights", "", "step", "manifest", "time", "GPU-hours")
+    columns = ("weights", "", "step", "manifest", "time", "device-hours")
     more = status.num_manifests - len(rows)
     caption = f"{len(rows)} of {status.num_manifests:,} manifests: --manifests all lists them" if more else ""
     return [table("last checkpoints", columns, rows, caption=caption)] if rows else []
@@ -206,7 +206,7 @@ def _manifests(listed: list[ManifestStatus], run: Path) -> Iterator[str]:
         )
         for one in listed
     ]
-    columns = ("manifest", "step", "time", "weights", "GPU-hours", "version", "")
+    columns = ("manifest", "step", "time", "weights", "device-hours", "version", "")
     return listing(columns, rows)
 
 

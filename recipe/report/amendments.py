@@ -37,7 +37,8 @@ def amendment_lines(plain: Plain) -> Iterator[str]:
     if rest is not None:
         hours = "" if rest["seconds"] is None else f", {rest['seconds'] / 3600:,.1f} hours by the clock"
         first, last = rest["measured"]["steps"]
-        yield f"the rest takes {rest['gpu_hours']:,.1f} GPU-hours{hours}, as steps {first:,} to {last:,} did"
+        needs = f"{rest['gpu_hours']:,.1f} device-hours{hours}"
+        yield f"the rest takes {needs}, as steps {first:,} to {last:,} did"
     for warning in plain["after"]["warnings"]:
         yield f"warning: {warning}"
     yield from discard_lines(plain)

@@ -9,9 +9,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from recipe.maths.intervals import FEWEST, Estimate
-from recipe.report.figures import amount
+from recipe.report.hours import hours_table
 from recipe.report.tables import table
 from recipe.run.comparing.arms import Arm
+from recipe.run.comparing.comparable import STRANGERS
 from recipe.run.comparing.comparison import Comparison, RunAtStep
 from recipe.run.comparing.effects import Cell, Metric
 from recipe.run.comparing.lineage_tree import Node
@@ -29,18 +30,14 @@ _RUN_COLUMNS: tuple[str, ...] = (
     "positions",
     "counted",
 )
-_HOURS_COLUMNS = (
-    "GPU-hours",
-    "positions per GPU-hour",
-    "counted per GPU-hour",
-    "GPU-hours of the rest",
-    "time of the rest",
-)
+MOST_REMARKS = 6
+"""Lines about one run, or one against another, that are shown; all are in the JSON answer."""
 
 
 def comparison_tables(comparison: Comparison) -> Iterator[RenderableType]:
     """Everything a comparison says, as a person reads it."""
     yield _runs(comparison)
+    yield from hours_table(comparison)
     yield _pools(comparison)
     yield from _metrics(comparison)
     yield from _margins(comparison)
@@ -49,26 +46,34 @@ def comparison_tables(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def warning_lines(comparison: Comparison) -> Iterator[str]:
-    """What speaks against the comparison, and what is not shown."""
+    """What speaks against the comparison, a few lines of each kind, and what is not shown."""
+    about: dict[str, list[str]] = {}
     for line in comparison.remarks:
-        yield f"UNCONTROLLED: {line}"
+        about.setdefault(line.partition(": ")[0], []).append(line)
+    for subject, lines in about.items():
+        yield from (f"UNCONTROLLED: {line}" for line in _few(subject, lines))
     said = "decided; --open-final opens" if comparison.decided else "sealed until a decision"
     for name, runs in comparison.sealed.items():
         yield f"{said}: {name} ({', '.join(runs)})"
 
 
+def _few(subject: str, lines: Sequence[str]) -> Iterator[str]:
+    """Lines about one subject: one of runs that share no start, of others the first few and how many more."""
+    apart = next((line for line in lines if line.endswith(STRANGERS)), None)
+    if apart is not None:
+        yield f"{apart}; other differences: {len(lines) - 1} (--json lists them)"
+        return
+    most = len(lines) if len(lines) <= MOST_REMARKS + 1 else MOST_REMARKS
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"{subject}: differences more: {len(lines) - most} (--json lists them)"
+
+
 def _runs(comparison: Comparison) -> Group:
     counts = sorted({run.count for run in comparison.runs})
-    rows, columns = [_run_cells(run) for run in comparison.runs], _RUN_COLUMNS
+    rows = [_run_cells(run) for run in comparison.runs]
     caption = f"counted: {' and '.join(counts)} tokens"
-    if any(run.gpu_hours is not None for run in comparison.runs):
-        rows = [(*row, *_hours_cells(run)) for row, run in zip(rows, comparison.runs, strict=True)]
-        columns += _HOURS_COLUMNS
-        caption += (
-            "; GPU-hours as the trainers state them; the rest at the rate between a run's last two "
-            "checkpoints that state them"
-        )
-    return table(f"at step {comparison.step:,}", columns, rows, caption=caption)
+    return table(f"at step {comparison.step:,}", _RUN_COLUMNS, rows, caption=caption)
 
 
 def _run_cells(run: RunAtStep) -> tuple[str, ...]:
@@ -83,20 +88,6 @@ def _run_cells(run: RunAtStep) -> tuple[str, ...]:
         str(run.manifest),
         f"{run.positions:,}",
         f"{run.counted:,}",
-    )
-
-
-def _hours_cells(run: RunAtStep) -> tuple[str, ...]:
-    """Its GPU-hours, its rates, and what the rest will take."""
-    hours, rest = "–" if run.gpu_hours is None else f"{run.gpu_hours:,}", run.rest
-    if rest is None:
-        return hours, "–", "–", "–", "–"
-    return (
-        hours,
-        amount(round(rest.measured.positions_per_gpu_hour)),
-        amount(round(rest.measured.counted_per_gpu_hour)),
-        figure(rest.gpu_hours),
-        "–" if rest.seconds is None else duration(rest.seconds),
     )
 
 
@@ -278,23 +269,3 @@ def exactly_signed(count: int) -> str:
     ['0', '+12,345,678', '-1']
     """
     return f"{count:+,}" if count else "0"
-
-
-def figure(value: float) -> str:
-    """A number to four figures.
-
-    >>> [figure(value) for value in (0.0, 12.34567, 123456.7)]
-    ['0', '12.35', '123,457']
-    """
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
-
-
-def duration(seconds: float) -> str:
-    """A stretch of time in the unit that fits.
-
-    >>> [duration(value) for value in (59, 5400, 200_000)]
-    ['59 s', '1.5 h', '2.3 days']
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"

@@ -75,7 +75,7 @@ def test_E6_amend_shows_what_the_rest_takes_at_the_measured_rate(
     words = ["amend", str(tmp_path / "run"), "stages.two.tokens=1920", "--yes", *WHY]
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "the rest takes 107.5 GPU-hours" in out, "3 * 48 + 20 * 96 = 2064 positions, 384 took 20"
+    assert "the rest takes 107.5 device-hours" in out, "3 * 48 + 20 * 96 = 2064 positions, 384 took 20"
     assert "as steps 4 to 12 did" in out
 
 

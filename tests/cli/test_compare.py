@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import recipe
 from recipe.cli.main import main
 from recipe.config import load_recipe
+from recipe.report.comparison import warning_lines
 from recipe.run.comparing.evidence import read_evidence
 from recipe.run.comparing.history import read_history
 from recipe.run.folder import RunFolder
@@ -34,7 +36,7 @@ def test_tables_show_tokens_metrics_rest_and_lineage(runs: Path, capsys: pytest.
     out = capsys.readouterr().out
     for text in (
         "at step 8",
-        "GPU-hours of the rest",
+        "device-hours (of GPUs, or of a processor) as the trainers state them",
         "tokens read, cumulative",
         "code.loss",
         "2.375 (2 seeds)",
@@ -48,6 +50,34 @@ def test_tables_show_tokens_metrics_rest_and_lineage(runs: Path, capsys: pytest.
     assert out.count("no spread known") == 1
 
 
+def test_tables_fit_and_runs_that_share_no_start_take_a_line(runs: Path, capsys):
+    changes = [
+        "stages.short.quotas={a: 50%, b: rest}",
+        "stages.long.context=64",
+        "max_epochs=9",
+        "count=fresh",
+    ]
+    with recipe.start_run(load_recipe("small.yaml", changes), "runs/C") as run:
+        run.checkpoint(8, gpu_hours=2)
+    assert main(["compare", "runs/A", "runs/C"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) < 130
+    told = [line for line in lines if line.startswith("UNCONTROLLED")]
+    assert len(told) == 1 and told[0].endswith("(--json lists them)")
+    assert "C against A: no common ancestor: they share no checkpoint; other differences: " in told[0]
+
+
+def test_of_many_differences_the_first_are_shown_and_the_rest_counted(runs: Path):
+    made = recipe.compare_runs(["runs/A", "runs/B"])
+    for many, shown in ((7, 7), (8, 7), (30, 7)):
+        told = [f"B against A: trainer.k{n}: 1 → 2" for n in range(many)]
+        lines = [*warning_lines(replace(made, remarks=(*told, "B skipped steps at step 3"), sealed={}))]
+        assert lines[:6] == [f"UNCONTROLLED: {line}" for line in told[:6]]
+        assert len(lines) == shown + 1 and lines[-1] == "UNCONTROLLED: B skipped steps at step 3"
+        more = f"B against A: differences more: {many - 6} (--json lists them)"
+        assert lines[6] == f"UNCONTROLLED: {told[6] if many == 7 else more}"
+
+
 def test_runs_without_GPU_hours_have_no_columns_of_them_and_seeds_share_one(small: Path, capsys):
     for name, epochs in (("A", 4), ("B", 5)):
         for seed in (1, 2, 3):
@@ -56,7 +86,7 @@ def test_runs_without_GPU_hours_have_no_columns_of_them_and_seeds_share_one(smal
                 run.checkpoint(4, metrics={"code": {"loss": 2.5}})
     assert main(["compare", *(f"runs/{name}-s{seed}" for name in "AB" for seed in (1, 2, 3))]) == 0
     out = capsys.readouterr().out
-    assert "GPU-hour" not in out
+    assert "device-hour" not in out
     read = out.split("tokens read, cumulative")[1].split("metrics")[0]
     assert read.split()[:7] == ["pool", "A", "B", "more", "(+),", "less", "(-)"]
     assert all(line.split()[-1] == "0" for line in read.splitlines() if line.startswith((" a", " b")))

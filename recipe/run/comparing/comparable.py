@@ -13,6 +13,9 @@ from recipe.run.comparing.arms import Arm, without_seeds
 from recipe.run.comparing.history import History, Point
 from recipe.run.comparing.lineage_tree import ancestry
 
+STRANGERS = "no common ancestor: they share no checkpoint"
+"""What is said of runs that never were one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Contestant:
@@ -74,7 +77,7 @@ def _against_each_other(first: Contestant, other: Contestant) -> Iterator[str]:
     mine, theirs = _exits(first.history), _exits(other.history)
     common = next((run for run in mine if run in theirs), None)
     if common is None:
-        yield "no common ancestor: they share no checkpoint"
+        yield STRANGERS
         a, b = _Exit(None, None, (), ()), _Exit(None, None, (), ())
     else:
         a, b = mine[common], theirs[common]
