@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
         jobs.append(Job(source=source, overrides=tuple(words), recipe=recipe, folder=folder))
     folders = [job.folder for job in jobs]
     assert len(set(folders)) == len(folders), f"two runs of a sweep in one folder: {folders}"
-    return jobs
+    return [replace(job, beside=tuple(folder.name for folder in folders)) for job in jobs]
 
 
 def _going_on(folder: RunFolder, overrides: list[str], args: argparse.Namespace) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ class Job:
     overrides: tuple[str, ...]
     recipe: Recipe
     folder: Path
+    beside: tuple[str, ...] = ()
+    """Names of the folders of the sweep that it is one of."""
 
 
 def say_warnings(plan: Plan, *, quiet: bool) -> None:
@@ -79,9 +82,7 @@ def account(run: Run, job: Job, first: int, *, as_json: bool) -> dict[str, Any]:
 def _closing_words(run: Run, job: Job, first: int) -> str:
     """What lies where now, and what to try next."""
     folder = shlex.quote(str(run.path))
-    seed = job.recipe.seed + 1
-    others = [word for word in job.overrides if not word.startswith("seed=")]
-    words = shlex.join([job.source, *others, f"seed={seed}", "--name", f"{job.folder.name}-{seed}"])
+    words = shlex.join(_another_seed(job))
     is_stored = RunFolder(Path(job.source)).is_run
     plan = shlex.join([job.source, *job.overrides, "--exact"])
     again = "" if first == 0 else f" (this time from step {first:,})"
@@ -106,6 +107,28 @@ def _closing_words(run: Run, job: Job, first: int) -> str:
             *(f"  {command:<{width}}  {about}" for command, about in commands),
         ]
     )
+
+
+def _another_seed(job: Job) -> list[str]:
+    """Words that start the same recipe with the next seed that has no run yet, named as this run is."""
+    own, name, home = job.recipe.seed, job.folder.name, job.folder.parent
+    seed = own + 1
+    while (other := _name_of_seed(name, own, seed)) in job.beside or (home / other).exists():
+        seed += 1
+    others = [word for word in job.overrides if not word.startswith("seed=")]
+    where = [] if home == Path("runs") else ["--runs-dir", str(home)]
+    return [job.source, *others, f"seed={seed}", "--name", other, *where]
+
+
+def _name_of_seed(name: str, own: int, seed: int) -> str:
+    """The name of a run with another seed; one that has its seed in it gets the other in that place.
+
+    >>> [_name_of_seed(name, 2, 3) for name in ("demo", "demo-2", "demo-seed=2", "demo-seed=2,x=1")]
+    ['demo-3', 'demo-3', 'demo-seed=3', 'demo-seed=3,x=1']
+    """
+    if f"seed={own}" in re.split("[-,]", name):
+        return re.sub(rf"(?<![^-,])seed={own}(?![^-,])", f"seed={seed}", name, count=1)
+    return f"{name.removesuffix(f'-{own}')}-{seed}"
 
 
 def _lies_where(run: Run) -> str:

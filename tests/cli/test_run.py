@@ -122,6 +122,22 @@ def test_a_fault_in_any_job_of_a_sweep_starts_none(small, capsys):
     assert not Path("runs").exists()
 
 
+def test_the_seed_suggested_next_has_no_run_and_a_name_like_this_one(small, capsys):
+    def suggested(*words: str) -> list[str]:
+        assert main(["run", "small.yaml", *words]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        return [line.split("  ")[1] for line in lines if "another seed, in its own folder" in line]
+
+    seed = recipe.load_recipe("small.yaml").seed
+    first = f"recipe run small.yaml seed={seed + 1} --name small-{seed + 1}"
+    assert suggested() == [first]
+    assert suggested(*first.split()[3:]) == [f"recipe run small.yaml seed={seed + 2} --name small-{seed + 2}"]
+    both = suggested("-m", "seed=11,12")
+    assert both == ["recipe run small.yaml seed=13 --name small-seed=13"] * 2
+    elsewhere = suggested("--runs-dir", "other dir")
+    assert elsewhere == [f"{first} --runs-dir 'other dir'"]
+
+
 def test_G10_one_run_is_written_by_one_process_at_a_time(small, capsys):
     """Started twice in one moment, the later one fails or finds the run complete."""
     command = [sys.executable, "-m", "recipe", "run", "small.yaml", "--json"]
