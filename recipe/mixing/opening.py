@@ -9,6 +9,7 @@ from pathlib import Path
 from recipe.config import Recipe, settle
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.aligning import give_edges, slicing_problems
+from recipe.mixing.in_front import front_problems
 from recipe.mixing.markers import marker_problems, with_marker_ids
 from recipe.mixing.simulated import declared_stock, read_stock, read_units
 from recipe.pools import Pool, open_pool
@@ -75,4 +76,5 @@ def pool_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> list[Problem]:
     limit = recipe.model.vocab_size if recipe.model is not None else None
     if limit is not None:
         problems += [problem for pool in pools.values() for problem in pool.check_ids(limit)]
-    return [*problems, *marker_problems(recipe, pools), *slicing_problems(recipe, pools)]
+    problems += [*marker_problems(recipe, pools), *slicing_problems(recipe, pools)]
+    return [*problems, *front_problems(recipe, pools)]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import Rule
+from recipe.errors import RecipeError
 from recipe.maths.draws import below, draws
 from recipe.maths.order import key
 from recipe.pools import Pool
@@ -26,8 +27,19 @@ def relations_of(
         rule: how it is packed.
         documents: int64[n], in reading order.
         of: their lengths and marks; int64[n] body tokens of those that are not withdrawn, 0 of the others.
+
+    Raises:
+        RecipeError: what stands in front of a document fills a row.
     """
     measured, tokens = of
+    if len(measured.leads) and (longest := int(measured.leads.max())) >= rule.room:
+        raise RecipeError.single(
+            f"pool {pool.name}",
+            "context",
+            given=f"{rule.context} positions",
+            expected=f"more than the {longest} special tokens in front of a document, and markers",
+            fix="raise the context, or prepare the pool with a shorter --marker",
+        )
     needs = pool.needs if rule.method != "concat" else None
     grouped = rule.attention == "group" and pool.units is not None
     if not grouped and needs is None and not len(measured.leads):
