@@ -57,11 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rows.add_argument("--row", type=whole, metavar="R", help="a row of its global batch")
     rows.add_argument(
         "--sources",
-        type=Path,
         action="append",
         default=[],
-        metavar="DIR",
-        help="the folder that held the sources of a pool, to name lines and characters; repeatable",
+        metavar="DIR|URL",
+        help="the folder that held the sources of a pool, to name lines, rows or members, and characters; "
+        "repeatable",
     )
     parser.add_argument(
         "--tokenizer", metavar="bytes|PATH", help="the pools' tokenizer; default: the recipe's, or bytes"

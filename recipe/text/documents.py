@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.sections import Section
@@ -25,7 +25,9 @@ class Document:
     source: str
     """Name of the file, relative to the folder that holds all the sources."""
     line: int | None = None
-    """Line of the record, from 1; None where the file is the document."""
+    """Line or row of the record, or its number in an archive, from 1; None where the file is the document."""
+    member: str | None = None
+    """Stem of the members of an archive that are the record."""
     group: str | int | None = None
     tags: Mapping[str, TagValue] = field(default_factory=dict)
     sections: tuple[Section, ...] | None = None
@@ -35,8 +37,18 @@ class Document:
 
     @property
     def place(self) -> str:
-        """``file:line``, or the file alone."""
-        return self.source if self.line is None else f"{self.source}:{self.line}"
+        """``file:line``, ``file:row``, ``file:member``, or the file alone."""
+        return place_of(self.source, self.line, self.member)
+
+
+def place_of(source: str, line: int | None, member: str | None) -> str:
+    """The name of a record's place.
+
+    >>> place_of("a.parquet", 3, None), place_of("a.tar", 1, "x/0001"), place_of("a.txt", None, None)
+    ('a.parquet:3', 'a.tar:x/0001', 'a.txt')
+    """
+    within = member if member is not None else line
+    return source if within is None else f"{source}:{within}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,17 +62,22 @@ class Refusal:
     detail: str
     excerpt: str = ""
     """Beginning of the record."""
+    member: str | None = None
+    """Stem of the members of an archive that are the record."""
+    unit: Literal["line", "row"] = "line"
+    """What ``line`` counts."""
 
     def problem(self) -> Problem:
         """The refusal as a problem of the user's input."""
-        place = self.source if self.line is None else f"{self.source}:{self.line}"
+        place = place_of(self.source, self.line, self.member)
         return Problem(place, self.excerpt or "(nothing)", self.detail, REPAIRS.get(self.reason, ANY_REPAIR))
 
     def to_plain(self) -> dict[str, Any]:
         """One row of the quarantine file."""
+        within: dict[str, Any] = {self.unit: self.line} if self.member is None else {"member": self.member}
         return {
             "source": self.source,
-            "line": self.line,
+            **within,
             "reason": self.reason,
             "detail": self.detail,
             "excerpt": self.excerpt,
@@ -75,6 +92,8 @@ REPAIRS = {
     "bad_sections": "correct the record's sections, or leave it out with --on-bad skip",
     "too_long": "raise --max-line-bytes, or leave it out with --on-bad skip",
     "truncated": "fetch the file again, or keep what is readable with --on-bad skip",
+    "empty_file": "fetch the file again, or leave it out with --on-bad skip or --exclude",
+    "bad_member": "rename the member, or leave the record out with --on-bad skip",
 }
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol
 
 from recipe.errors import Problem, RecipeError
@@ -14,10 +14,13 @@ from recipe.text.documents import Document
 from recipe.text.readers import raw_batches
 from recipe.text.records import Raw
 from recipe.text.sources import ReadOptions, SourceFile
+from recipe.text.stores import State, Stored, open_stored, state_of
 
 MIN_TASK_BYTES = 1 << 20
 MAX_TASK_BYTES = 16 << 20
 TASKS = 64
+#: Bumped when the same files are cut into other tasks: half a preparation by an older version starts anew.
+TASKS_VERSION = 2
 #: Documents of a task where a program makes them.
 TASK_DOCUMENTS = 4096
 
@@ -67,7 +70,7 @@ class _Meter:
 
 
 class FileInput:
-    """Files on disk."""
+    """Files of this machine or of a store."""
 
     def __init__(self, files: tuple[SourceFile, ...], options: ReadOptions) -> None:
         """``files`` as `list_sources` gives them."""
@@ -101,8 +104,7 @@ class FileInput:
         """
         problems = []
         for file, meter in zip(self.files, self._meters, strict=True):
-            now = _stat(file.path)
-            if now != (file.size, file.mtime_ns) or meter.count != file.size:
+            if state_of(file.path) != State(file.size, file.mtime_ns) or meter.count != file.size:
                 problems.append(_changed(file))
         if problems:
             raise RecipeError("sources", problems)
@@ -117,7 +119,8 @@ class FileInput:
             before = dict(old.get(file.name, {}))
             digest, mtime_ns = before.pop("digest", ""), before.pop("mtime_ns", None)
             same = before == {key: value for key, value in state.items() if key != "mtime_ns"}
-            if not same or (mtime_ns != file.mtime_ns and digest != _digest(file.path)):
+            is_known = mtime_ns == file.mtime_ns and file.mtime_ns >= 0
+            if not same or (not is_known and digest != _digest(file.path)):
                 changed.append(file.name)
         return changed
 
@@ -154,17 +157,9 @@ class MadeInput:
         return [] if list(recorded) == self.state() else ["made"]
 
 
-def _stat(path: Path) -> tuple[int, int]:
-    try:
-        state = path.stat()
-    except FileNotFoundError:
-        return -1, -1
-    return state.st_size, state.st_mtime_ns
-
-
-def _digest(path: Path) -> str:
+def _digest(place: Stored) -> str:
     digest = blake2b(digest_size=32)
-    with path.open("rb") as file:
+    with io.BufferedReader(open_stored(place)) as file:
         while data := file.read(1 << 20):
             digest.update(data)
     return digest.hexdigest()

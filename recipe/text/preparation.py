@@ -76,7 +76,11 @@ def settings_of(tokenizer: Tokenizer, options: PrepareOptions, extends: Pool | N
     Workers, the place of the pool, of one that it extends and of the tokenizer's file are not among them.
     """
     read = {item.name: getattr(options.read, item.name) for item in fields(options.read)}
-    for name in ("units_key", "sections"):  # younger than many a pool: what is not asked for is not written
+    for name in (
+        "units_key",
+        "sections",
+        "text_member",
+    ):  # younger than many a pool: what is not asked for is not written
         if read[name] is None:
             del read[name]
     return {

@@ -22,7 +22,7 @@ from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
 from recipe.text.documents import Tally
 from recipe.text.hold import clear, held, remove
-from recipe.text.inputs import FileInput, Input, MadeInput
+from recipe.text.inputs import TASKS_VERSION, FileInput, Input, MadeInput
 from recipe.text.preparation import (
     PrepareOptions,
     Progress,
@@ -32,15 +32,16 @@ from recipe.text.preparation import (
     settings_of,
     tell_nobody,
 )
+from recipe.text.quarantine import gathered_tally, write_quarantine
 from recipe.text.sources import list_sources
-from recipe.text.spill import has_finished, merged, read_report, remove_unfinished
+from recipe.text.spill import has_finished, merged, remove_unfinished
 from recipe.text.tokenise import Work, tokenise
 from recipe.text.tokenizers import Tokenizer
 
 RECORD_NAME = "prepare.json"
 """In a prepared pool: settings, inputs with their hashes, counts."""
 QUARANTINE_NAME = "quarantine.jsonl"
-"""In a prepared pool, if any record was left out: source, line, reason."""
+"""In a prepared pool, if any record was left out: source, line (or row, member), reason."""
 FORMAT = 1
 
 _STATE = "state.json"
@@ -57,14 +58,14 @@ def prepare_pool(
     *,
     progress: Tell = tell_nobody,
 ) -> Pool:
-    """Tokenise JSON lines and text trees into a pool, in a seeded global document shuffle.
+    """Tokenise JSON lines, tables, tars and text trees into a pool, in a seeded global document shuffle.
 
     The bytes of the pool depend on the contents and names of the sources, the tokenizer's content and
     the options, not on workers, places or interruptions. A pool made from the same is opened as it is.
     An interrupted preparation of the same goes on; what is left of another one is removed and told.
 
     Args:
-        sources: files and folders.
+        sources: files and folders, of this machine or of a store (``s3://bucket/web``).
         out: folder of the pool.
         tokenizer: from `load_tokenizer`.
         options: seed, workers, reading.
@@ -181,7 +182,9 @@ class _Preparation:
 
     def _first_pass(self) -> _Read:
         """Tokenise what is not tokenised yet."""
-        state = json.loads(json.dumps({"settings": self.settings, "inputs": self.source.state()}))
+        state = json.loads(
+            json.dumps({"settings": self.settings, "inputs": self.source.state(), "tasks": TASKS_VERSION})
+        )
         before = _load(self.spill / _STATE)
         if before == state:
             self._say("going on where the last preparation stopped")
@@ -210,12 +213,7 @@ class _Preparation:
 
     def _second_pass(self, read: _Read) -> Pool:
         """Write the documents in the order of their keys."""
-        tally, refused = Tally(), []
-        for number in range(read.tasks):
-            report = read_report(self.spill, number)
-            tally.add(Tally.from_plain(report["tally"]))
-            refused += report["refused"]
-        tally.check()
+        tally = gathered_tally(self.spill, read.tasks)
         path = self.spill / "new" if _is_used(self.out) else self.out
         if path != self.out and path.exists():
             shutil.rmtree(path)
@@ -247,9 +245,8 @@ class _Preparation:
             self._write(writer, read, tally.kept)
             folder = unfinished_folder(path)
             write_durably(folder / RECORD_NAME, json.dumps(record, indent=1, ensure_ascii=False).encode())
-            if refused:
-                lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in refused)
-                write_durably(folder / QUARANTINE_NAME, lines.encode())
+            if tally.quarantined:
+                write_quarantine(folder / QUARANTINE_NAME, self.spill, read.tasks)
             if writer.settings.repeats is not None:
                 self._say("looking for what repeats inside documents and groups")
             pool = writer.close(dropped=_dropped(tally, self.extends))

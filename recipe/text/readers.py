@@ -1,4 +1,4 @@
-"""JSON lines and text trees → documents, streaming, in bounded memory."""
+"""JSON lines, tables, tars and text trees → documents, streaming, in bounded memory."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from recipe.text.archives import raw_members
 from recipe.text.documents import Document, Refusal, Tally, refuse_all
+from recipe.text.kinds import COMPRESSED, TABLES
 from recipe.text.records import Raw, parse
 from recipe.text.sources import ReadOptions, SourceFile, list_sources
 from recipe.text.streams import TruncatedError, open_bytes, read_all, read_line
+from recipe.text.tables import raw_rows
 
 #: Stored bytes parsed together; bad records of one batch are told together.
 BATCH_BYTES = 1 << 20
+#: Records of a batch at most: rows without a text have no bytes.
+BATCH_RECORDS = 1 << 16
 
 
 def read_documents(
@@ -22,7 +27,7 @@ def read_documents(
     tally: Tally | None = None,
     quarantine: Callable[[Refusal], None] | None = None,
 ) -> Iterator[Document]:
-    """The documents of JSON-lines files and text trees, in the order of `list_sources`.
+    """The documents of JSON lines, Parquet, Arrow, tars and text trees, in the order of `list_sources`.
 
     Lines end at ``\\n`` alone. Empty texts are counted, not given. ``tally`` is filled while reading;
     ``quarantine`` is called with every record left out.
@@ -87,8 +92,8 @@ def raw_batches(
         digest = digests[index] if digests is not None else None
         for raw in _raw_records(index, file, options, digest):
             batch.append(raw)
-            size += len(raw.data)
-            if size >= batch_bytes:
+            size += len(raw.data) + (len(raw.fields) if isinstance(raw.fields, bytes) else 0)
+            if size >= batch_bytes or len(batch) >= BATCH_RECORDS:
                 yield batch
                 batch, size = [], 0
     if batch:
@@ -96,7 +101,19 @@ def raw_batches(
 
 
 def _raw_records(index: int, file: SourceFile, options: ReadOptions, digest: Any) -> Iterator[Raw]:
+    if file.kind in TABLES:
+        return raw_rows(index, file, options, digest)
+    if file.kind == "tar":
+        return raw_members(index, file, options, digest)
+    return _raw_lines(index, file, options, digest)
+
+
+def _raw_lines(index: int, file: SourceFile, options: ReadOptions, digest: Any) -> Iterator[Raw]:
+    """Lines of a file, or the file itself."""
     limit = options.max_line_bytes
+    if file.size == 0 and (file.kind == "jsonl" or file.path.suffix.lower() in COMPRESSED):
+        yield Raw(index, None, b"", "empty_file", "records; the file has no byte")
+        return
     with open_bytes(file.path, digest) as stream:
         if file.kind == "text":
             try:

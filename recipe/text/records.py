@@ -1,4 +1,4 @@
-"""One stored record (a line of JSON, or a whole file) → a document, nothing, or a refusal."""
+"""One stored record (a line of JSON, a row, members of an archive, a file) → a document or a refusal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from recipe.pools.sections import Section
-from recipe.text.documents import Document, Refusal, TagValue
+from recipe.text.documents import Document, Refusal, TagValue, place_of
+from recipe.text.kinds import TABLES
 from recipe.text.sources import ReadOptions, SourceFile
 
 #: Rules by which bytes become text; part of every key under which tokens are kept. A change of
@@ -32,6 +33,10 @@ class Raw:
     fault: str | None = None
     """Reason why the bytes are not the whole record: ``too_long``, ``truncated``."""
     detail: str = ""
+    member: str | None = None
+    """Stem of the members that are the record."""
+    fields: Mapping[str, Any] | bytes | None = None
+    """Where ``data`` is the text alone: what else there is, by key; as bytes it is JSON."""
 
 
 class _BadError(Exception):
@@ -45,12 +50,20 @@ def parse(raw: Raw, file: SourceFile, options: ReadOptions) -> Document | Refusa
             raise _BadError(raw.fault, raw.detail)
         if file.kind == "text":
             return _whole_file(raw, file, options)
-        return _json_line(raw, file, options)
+        return _record(raw, file, options)
     except _BadError as bad:
         reason, detail = bad.args
         excerpt = raw.data[: 4 * EXCERPT_CHARACTERS].decode("utf-8", errors="replace")
         excerpt = excerpt[:EXCERPT_CHARACTERS].rstrip("\n")
-        return Refusal(source=file.name, line=raw.line, reason=reason, detail=detail, excerpt=excerpt)
+        return Refusal(
+            source=file.name,
+            line=raw.line,
+            reason=reason,
+            detail=detail,
+            excerpt=excerpt,
+            member=raw.member,
+            unit="row" if file.kind in TABLES else "line",
+        )
 
 
 def _whole_file(raw: Raw, file: SourceFile, options: ReadOptions) -> Document:
@@ -58,24 +71,42 @@ def _whole_file(raw: Raw, file: SourceFile, options: ReadOptions) -> Document:
     return Document(id=file.name, text=text, source=file.name, group=file.group, repaired=repaired)
 
 
-def _json_line(raw: Raw, file: SourceFile, options: ReadOptions) -> Document:
-    data = raw.data.removeprefix(SIGNATURE) if raw.line == 1 else raw.data
-    text, repaired = _decode(data, options)
-    record = _load(text)
-    if "\\u" in text:
-        record, mended = _mend(record, options)
-        repaired = repaired or mended
-    body = _text(record, options)
+def _record(raw: Raw, file: SourceFile, options: ReadOptions) -> Document:
+    """The document of a record that has keys."""
+    begins_file = raw.line == 1 if file.kind == "jsonl" else raw.member is not None
+    data = raw.data.removeprefix(SIGNATURE) if begins_file else raw.data
+    record: Mapping[str, Any]
+    if raw.fields is None:
+        record, repaired = _loaded(data, options)
+        body = _text(record, options)
+    else:
+        body, repaired = _decode(data, options)
+        if isinstance(raw.fields, bytes):
+            record, mended = _loaded(raw.fields.removeprefix(SIGNATURE), options)
+            repaired = repaired or mended
+        else:
+            record = raw.fields
     return Document(
-        id=_id(record, f"{file.name}:{raw.line}", options),
+        id=_id(record, place_of(file.name, raw.line, raw.member), options),
         text=body,
         source=file.name,
         line=raw.line,
+        member=raw.member,
         group=_group(record, file, options),
         tags=_tags(record, options),
         sections=_sections(record, len(body), options),
         repaired=repaired,
     )
+
+
+def _loaded(data: bytes, options: ReadOptions) -> tuple[dict[str, Any], bool]:
+    """A JSON object, and whether characters were replaced."""
+    text, repaired = _decode(data, options)
+    record = _load(text)
+    if "\\u" in text:
+        record, mended = _mend(record, options)
+        repaired = repaired or mended
+    return record, repaired
 
 
 def _decode(data: bytes, options: ReadOptions) -> tuple[str, bool]:
@@ -208,4 +239,7 @@ def _tags(record: Mapping[str, Any], options: ReadOptions) -> dict[str, TagValue
 
 def _name_of(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), f"a number ({value})")
+    other = (
+        f"a number ({value})" if isinstance(value, int | float) else f"{type(value).__name__} ({value!r:.60})"
+    )
+    return names.get(type(value), other)

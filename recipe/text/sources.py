@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from recipe.errors import Problem, RecipeError
+from recipe.text.dataset_folders import check_splits, without_descriptions
+from recipe.text.folders import Found, files_of, is_wanted
+from recipe.text.kinds import FORMATS, READABLE, Format, Kind, kind_of, why_unreadable
 from recipe.text.sections import Sectioning
+from recipe.text.stores import Remote, Stored, stored
 
 OnBad = Literal["error", "skip", "replace"]
-Format = Literal["auto", "jsonl", "text"]
-
-COMPRESSED = (".gz", ".zst")
-JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
-#: Names that hold no readable text, with the way out.
-UNREADABLE = (".parquet", ".arrow", ".tar", ".zip", ".xz", ".bz2", ".bin", ".idx", ".npy")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,9 +24,13 @@ class ReadOptions:
     """How files become documents."""
 
     format: Format = "auto"
-    """``auto``: by suffix, JSON lines (.jsonl, .ndjson, .json.gz …) or else one text a file."""
+    """``auto``: by suffix, JSON lines (.jsonl, .ndjson, .json.gz …), Parquet (.parquet), Arrow (.arrow), tar
+    (.tar, .tar.gz, .tar.zst), or else one text a file."""
     text_key: str = "text"
-    """Key of the text; ``a.b`` is a key of that name, or ``b`` inside ``a``."""
+    """Key, or column, of the text; ``a.b`` is a key of that name, or ``b`` inside ``a``."""
+    text_member: str | None = None
+    """Of a tar: suffix of the member that is a record's text (``md``), or ``json``: the text is in its keys;
+    None: ``txt`` where the record has one, else ``json``."""
     id_key: str | None = None
     """Key of the id; None: ``id`` where the record has one, else its place."""
     place_ids: bool = False
@@ -50,14 +50,14 @@ class ReadOptions:
     """``error`` stops; ``skip`` counts and quarantines; ``replace`` puts U+FFFD for what is no
     character and skips what that does not repair."""
     max_line_bytes: int = 256 << 20
-    """Longest line, or text file, in bytes."""
+    """Longest line, text file, text of a row, or member, in bytes."""
 
     def __post_init__(self) -> None:
         """Refuse values that no reader understands."""
         if self.on_bad not in ("error", "skip", "replace"):
             raise ValueError(f"on_bad is error, skip or replace, not {self.on_bad!r}")
-        if self.format not in ("auto", "jsonl", "text"):
-            raise ValueError(f"format is auto, jsonl or text, not {self.format!r}")
+        if self.format not in FORMATS:
+            raise ValueError(f"format is one of {', '.join(FORMATS)}, not {self.format!r}")
         if self.sections not in (None, "markdown", "python"):
             raise ValueError(f"sections is markdown, python or nothing, not {self.sections!r}")
         if self.sections is not None and self.units_key is not None:
@@ -82,10 +82,11 @@ class SourceFile:
 
     name: str
     """Relative to the folder that holds all the sources, with ``/``; unique."""
-    path: Path
-    kind: Literal["jsonl", "text"]
+    path: Stored
+    kind: Kind
     size: int
     mtime_ns: int
+    """Of an object in a store: a number made of its version; -1: the store names none."""
     group: str | None = None
     """Group of its documents, from the folders above it."""
 
@@ -95,31 +96,32 @@ def list_sources(
 ) -> tuple[SourceFile, ...]:
     """The files of all sources, sorted by name.
 
-    A folder is walked to its depths (linked folders are not entered, hidden names are left out).
-    Names are relative to the deepest folder that holds all the sources, so that two folders with equal
-    file names stay apart and a moved folder gives the same names.
+    A folder is walked to its depths (linked folders are not entered, hidden names are left out); of a
+    dataset that ``datasets`` saved, the files that it lists are read. A URL (``s3://bucket/web``) names an
+    object of a store, or all below it. Names are relative to the deepest folder that holds all the sources,
+    so that two folders with equal file names stay apart and a moved folder gives the same names.
 
     Raises:
         RecipeError: a source is missing, empty, unreadable or named twice; every problem at once.
     """
     problems: list[Problem] = []
-    found: list[tuple[Path, Path | None]] = []
+    found: list[Found] = []
+    tops: list[PurePosixPath] = []
     for source in sources:
         if source == "":
             fix = "an empty shell variable? name the file or folder; . is the folder you are in"
             problems.append(Problem("sources", "''", "a file or a folder", fix))
             continue
-        found.extend(_files_of(Path(source), options, leave_out, problems))
+        top, below = _files_of(source, options, leave_out, problems)
+        found += below
+        tops += [] if top is None else [top]
     if not sources:
         problems.append(Problem("sources", "(none)", "a file or a folder", "name what is to be read"))
+    _check_one_store(sources, problems)
     if problems:
         raise RecipeError("sources", problems)
-    absolute = [path.absolute() for path, _ in found]
-    root = Path(os.path.commonpath([_folder(Path(s)) for s in sources]))
-    files = [
-        _describe(path, root, tree, options, problems)
-        for path, (_, tree) in zip(absolute, found, strict=True)
-    ]
+    root = PurePosixPath(os.path.commonpath(tops))
+    files = [_describe(file, root, options, problems) for file in found]
     files.sort(key=lambda file: file.name.split("/"))
     for one, two in pairwise(files):
         if one.name == two.name:
@@ -129,102 +131,66 @@ def list_sources(
     return tuple(files)
 
 
-def _folder(source: Path) -> Path:
-    absolute = Path(os.path.normpath(source.absolute()))
-    return absolute if absolute.is_dir() else absolute.parent
-
-
 def _files_of(
-    source: Path, options: ReadOptions, leave_out: Sequence[Path], problems: list[Problem]
-) -> Iterator[tuple[Path, Path | None]]:
-    """(file, folder it was found in) of one source."""
-    source = Path(os.path.normpath(source.absolute()))
-    if source.is_dir():
-        files = [
-            (path, source) for path in _walk(source, leave_out) if _wanted(path.relative_to(source), options)
-        ]
-        if not files:
+    source: str | Path, options: ReadOptions, leave_out: Sequence[Path], problems: list[Problem]
+) -> tuple[PurePosixPath | None, list[Found]]:
+    """The folder that a source is, or is in, and those of its files that are to be read."""
+    answer = files_of(stored(source), leave_out)
+    if isinstance(answer, Problem):
+        problems.append(answer)
+        return None, []
+    top, found = answer
+    if not found or found[0].folder is not None:
+        kept = without_descriptions(found, problems) if options.format in ("auto", "arrow") else found
+        kept = [file for file in kept if is_wanted(file.relative, options.include, options.exclude)]
+        check_splits(found, kept, problems)
+        if not kept:
             given = f"no file matching {' '.join(options.include)}" if options.include else "no file"
             problems.append(Problem(str(source), given, "a file to read", "check the path and --include"))
-        yield from files
-    elif source.is_file():
-        yield source, None
-    elif source.exists():
-        fix = "write what it gives into a file first, and name that"
-        problems.append(Problem(str(source), _sort_of(source), "a file or a folder", fix))
-    else:
-        problems.append(Problem(str(source), "missing", "a file or a folder", "check the path"))
+        return top, kept
+    return top, found
 
 
-def _sort_of(path: Path) -> str:
-    """What is there, if it is no file and no folder."""
-    mode = path.stat().st_mode
-    if stat.S_ISFIFO(mode):
-        return "a FIFO (a pipe): it can be read only once"
-    return "a socket" if stat.S_ISSOCK(mode) else "a device"
+def _check_one_store(sources: Sequence[str | Path], problems: list[Problem]) -> None:
+    places = [stored(source) for source in sources]
+    schemes = {place.url.partition("://")[0] if isinstance(place, Remote) else "file" for place in places}
+    if len(schemes) > 1:
+        fix = "prepare one pool after the other, with --extends; or copy the sources to one place"
+        problems.append(Problem("sources", ", ".join(sorted(schemes)), "sources in one kind of store", fix))
 
 
-def _walk(folder: Path, leave_out: Sequence[Path]) -> Iterator[Path]:
-    apart = {os.path.realpath(path) for path in leave_out}
-    for parent, folders, names in os.walk(folder):
-        if os.path.realpath(parent) in apart:
-            folders.clear()
-            continue
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(parent, name)
-            if not name.startswith(".") and path.is_file():
-                yield path
-
-
-def _wanted(relative: Path, options: ReadOptions) -> bool:
-    def matches(pattern: str) -> bool:
-        path = relative.as_posix()
-        # ``**/`` also stands for no folder at all, as in pathlib.
-        short = pattern.removeprefix("**/")
-        return fnmatchcase(relative.name, short) or fnmatchcase(path, pattern)
-
-    included = not options.include or any(matches(pattern) for pattern in options.include)
-    return included and not any(matches(pattern) for pattern in options.exclude)
-
-
-def _describe(
-    path: Path, root: Path, tree: Path | None, options: ReadOptions, problems: list[Problem]
-) -> SourceFile:
-    state = path.stat()
-    relative = path.relative_to(root)
+def _describe(file: Found, root: PurePosixPath, options: ReadOptions, problems: list[Problem]) -> SourceFile:
+    relative = file.path.relative_to(root)
     try:
-        relative.as_posix().encode()
+        str(relative).encode()
     except UnicodeEncodeError:
         fix = "rename the file, or leave it out with --exclude"
-        problems.append(Problem(repr(str(path)), "a name that is no text", "a name in UTF-8", fix))
+        problems.append(Problem(repr(str(file.place)), "a name that is no text", "a name in UTF-8", fix))
     group = None
     if options.group_depth is not None and len(relative.parts) > 1:
         group = "/".join(relative.parts[:-1][: options.group_depth])
     return SourceFile(
-        name=relative.as_posix(),
-        path=path,
-        kind=_kind(path, tree, options, problems),
-        size=state.st_size,
-        mtime_ns=state.st_mtime_ns,
+        name=str(relative),
+        path=file.place,
+        kind=_kind(file, options, problems),
+        size=file.state.size,
+        mtime_ns=file.state.stamp,
         group=group,
     )
 
 
-def _kind(
-    path: Path, tree: Path | None, options: ReadOptions, problems: list[Problem]
-) -> Literal["jsonl", "text"]:
-    suffix = path.suffix.lower()
-    if suffix in UNREADABLE:
-        fix = "convert it to JSON lines, or leave it out with --exclude"
-        problems.append(Problem(str(path), suffix, "JSON lines or text, plain, .gz or .zst", fix))
-    if options.format != "auto":
-        return options.format
-    packed = suffix in COMPRESSED
-    inner = Path(path.stem).suffix.lower() if packed else suffix
-    if inner in JSON_LINES or (packed and inner == ".json"):
-        return "jsonl"
-    if inner == ".json" and tree is None:
+def _kind(file: Found, options: ReadOptions, problems: list[Problem]) -> Kind:
+    name = file.path.name
+    by_name = kind_of(name, in_folder=file.folder is not None)
+    kind = by_name if options.format == "auto" else options.format
+    if kind is None:
         fix = "--format jsonl, or --format text to read the file as one document"
-        problems.append(Problem(str(path), ".json", "a format that is clear", fix))
-    return "text"
+        problems.append(Problem(str(file.place), ".json", "a format that is clear", fix))
+        return "text"
+    if (what := why_unreadable(name, kind)) is not None:
+        fix = "convert it, or leave it out with --exclude"
+        problems.append(Problem(str(file.place), what, READABLE, fix))
+    elif kind in ("jsonl", "text") and by_name not in ("jsonl", "text", None):
+        fix = f"--format {by_name}, or none: the suffix says it"
+        problems.append(Problem(str(file.place), f"--format {kind}", f"the format of {name}", fix))
+    return kind

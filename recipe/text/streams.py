@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import shutil
+import tarfile
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import zstandard
+
+from recipe.errors import RecipeError
+from recipe.text.stores import Stored, open_stored
 
 #: A buffer of the file, of decompressed bytes, of the tail of a line that is too long.
 BUFFER_BYTES = 1 << 17
@@ -25,16 +31,16 @@ class TruncatedError(Exception):
 class _Hashing(io.RawIOBase):
     """A file that feeds every byte read from it to a hash."""
 
-    def __init__(self, path: Path, digest: Any) -> None:
+    def __init__(self, place: Stored, digest: Any) -> None:
         super().__init__()
-        self._file = path.open("rb", buffering=0)
+        self._file: Any = open_stored(place)
         self._digest = digest
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count = self._file.readinto(buffer)
+        count: int = self._file.readinto(buffer)
         if self._digest is not None:
             self._digest.update(memoryview(buffer)[:count])
         return count
@@ -88,8 +94,8 @@ class _Zstd(io.RawIOBase):
 
 
 @contextmanager
-def open_bytes(path: Path, digest: Any = None) -> Iterator[IO[bytes]]:
-    """The contents of a file, decompressed by its suffix (``.gz``, ``.zst``).
+def open_bytes(place: Stored, digest: Any = None) -> Iterator[IO[bytes]]:
+    """The contents of a file, decompressed by its suffix (``.gz``, ``.zst``; ``.tgz``, ``.tzst``).
 
     All members of a .gz and all frames of a .zst are read. ``digest`` (an object of `hashlib`) is
     fed the bytes of the file as they are stored.
@@ -97,11 +103,11 @@ def open_bytes(path: Path, digest: Any = None) -> Iterator[IO[bytes]]:
     Raises:
         TruncatedError: while reading, at the place where the archive stops.
     """
-    stored = io.BufferedReader(_Hashing(path, digest), BUFFER_BYTES)
+    stored = io.BufferedReader(_Hashing(place, digest), BUFFER_BYTES)
     try:
-        if path.suffix == ".gz":
+        if place.suffix.lower() in (".gz", ".tgz"):
             yield gzip.GzipFile(fileobj=stored, mode="rb")  # type: ignore[misc]
-        elif path.suffix == ".zst":
+        elif place.suffix.lower() in (".zst", ".tzst"):
             yield io.BufferedReader(_Zstd(stored), BUFFER_BYTES)
         else:
             yield stored
@@ -109,6 +115,35 @@ def open_bytes(path: Path, digest: Any = None) -> Iterator[IO[bytes]]:
             pass  # what a stop left unread belongs to the digest
     finally:
         stored.close()
+
+
+@contextmanager
+def local_file(place: Stored, digest: Any = None) -> Iterator[Path]:
+    """A file of this machine with the stored bytes, for readers that go to and fro in it.
+
+    An object of a store is fetched once, into the folder for temporary files (``TMPDIR``), and removed
+    afterwards. ``digest`` is fed all stored bytes.
+
+    Raises:
+        RecipeError: there is no space for it.
+    """
+    with io.BufferedReader(_Hashing(place, digest), BUFFER_BYTES) as stored:
+        if isinstance(place, Path):
+            while digest is not None and stored.read(BUFFER_BYTES):
+                pass
+            yield place
+            return
+        with tempfile.NamedTemporaryFile(prefix="recipe-") as copy:
+            try:
+                shutil.copyfileobj(stored, copy, BUFFER_BYTES)
+                copy.flush()
+            except OSError as error:
+                raise RecipeError.single(
+                    "sources", str(place), given=f"{error.strerror} ({tempfile.gettempdir()})",
+                    expected="space for a copy of it while it is read",
+                    fix="set TMPDIR to a folder with more space, then run the same again: it goes on",
+                ) from error  # fmt: skip
+            yield Path(copy.name)
 
 
 def read_line(stream: IO[bytes], limit: int) -> tuple[bytes, bool]:
@@ -122,7 +157,7 @@ def read_line(stream: IO[bytes], limit: int) -> tuple[bytes, bool]:
     >>> read_line(io.BytesIO("a\\u2028b\\nc".encode()), 100)
     (b'a\\xe2\\x80\\xa8b\\n', False)
     """
-    with _truncation():
+    with truncation():
         line = stream.readline(limit + 1)
         if len(line) <= limit or line.endswith(b"\n"):
             return line, False
@@ -138,7 +173,7 @@ def read_all(stream: IO[bytes], limit: int) -> tuple[bytes, bool]:
     Raises:
         TruncatedError: the archive stops before its end.
     """
-    with _truncation():
+    with truncation():
         data = bytearray()
         while len(data) <= limit and (more := stream.read(BUFFER_BYTES)):
             data += more
@@ -146,9 +181,9 @@ def read_all(stream: IO[bytes], limit: int) -> tuple[bytes, bool]:
 
 
 @contextmanager
-def _truncation() -> Iterator[None]:
+def truncation() -> Iterator[None]:
     """Every library's word for a damaged archive, as one."""
     try:
         yield
-    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError, tarfile.TarError) as error:
         raise TruncatedError(str(error)) from error

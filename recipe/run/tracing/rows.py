@@ -30,7 +30,8 @@ def trace_row(  # noqa: PLR0913 - the options of the verb
         path: the run's folder.
         step: of the run; one that is not on record yet is walked to.
         row: of the global batch, in schedule order.
-        sources: folders that source files are looked for below, before the working directory.
+        sources: folders, or URLs of a store, that source files are looked for below, before the working
+            directory.
         tokenizer: ``bytes`` or a path; default: the recipe's.
         pools_root: where the pools are on this machine; default: where they were.
         progress: called while steps are walked.
@@ -40,14 +41,14 @@ def trace_row(  # noqa: PLR0913 - the options of the verb
             cannot be traced.
     """
     with Lineage(Path(path), None if pools_root is None else Path(pools_root)) as lineage:
-        of = RowSources([Path(root) for root in sources], tokenizer)
+        of = RowSources(sources, tokenizer)
         return pieces_of_row(lineage, (step, row), of, progress)[1]
 
 
 class RowSources(NamedTuple):
     """Where the texts of a row may be."""
 
-    roots: Sequence[Path] = ()
+    roots: Sequence[str | Path] = ()
     tokenizer: str | None = None
 
 

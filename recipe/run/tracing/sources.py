@@ -1,15 +1,14 @@
 """Where tokens of a document stand in the text it was made from: file, line, characters.
 
-A pool's table names the file and line of each document, relative to the folder that held all sources.
+A pool's table names the file and line of each document (row, member), relative to the folder that held all
+sources.
 The text is read there and encoded again; its tokens must be the document's, or it is not believed.
 Without the file, characters and lines are those of the text that the tokens themselves give.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,13 +18,11 @@ from recipe.pools import Pool
 from recipe.pools.blocks import document_hash
 from recipe.pools.table import Row
 from recipe.run.canonical import Plain
+from recipe.run.tracing.prepared import Name, Prepared
 from recipe.run.tracing.tokenizers import TokenizerOf
 from recipe.text.documents import Document
 from recipe.text.places import locate
-from recipe.text.prepare import RECORD_NAME
-from recipe.text.records import Raw, parse
-from recipe.text.sources import ReadOptions, SourceFile
-from recipe.text.streams import TruncatedError, open_bytes, read_all, read_line
+from recipe.text.stores import Stored
 from recipe.text.tokenizers import Tokenizer
 
 CHANGED = "changed: it does not hold the document any more"
@@ -37,11 +34,13 @@ class SourcePlace:
     """Where some tokens come from."""
 
     source: Any
-    """What the pool's table says of the document: ``file:line``, or the file alone."""
+    """What the pool's table says: ``file:line``, ``file:row``, ``file:member``, or the file alone."""
     file: str | None = None
     """The file, where it was found and still holds the document."""
     line: int | None = None
-    """Line of the document's record in that file; None where the file is the document."""
+    """Line or row of the document's record in that file, from 1; None where the file is the document."""
+    member: str | None = None
+    """Of an archive: stem of the members that are the record; ``line`` is None."""
     characters: tuple[int, int] | None = None
     """Of the document's text, half-open, from 0."""
     lines: tuple[int, int] | None = None
@@ -73,6 +72,7 @@ class _Text:
     known_from: Literal["file", "tokens"] | None = None
     file: str | None = None
     line: int | None = None
+    member: str | None = None
     missing: str | None = None
 
 
@@ -82,8 +82,8 @@ _NO_TABLE = _Text(None, missing="the pool's document table, which names the sour
 class Sources:
     """The texts of documents, as far as they are on this machine."""
 
-    def __init__(self, tokenizer_of: TokenizerOf, roots: Sequence[Path] = ()) -> None:
-        """``roots``: folders that source files are looked for below, before the working directory."""
+    def __init__(self, tokenizer_of: TokenizerOf, roots: Sequence[str | Path] = ()) -> None:
+        """``roots``: folders, or URLs of a store, that files are looked for below before the working one."""
         self._tokenizer_of = tokenizer_of
         self._roots = (*roots, Path())
         self._texts: dict[tuple[str, int], tuple[Row | None, _Text]] = {}
@@ -98,7 +98,7 @@ class Sources:
         except (OSError, ValueError):  # what reads tables says of one that is damaged
             self._texts |= {(pool.name, number): (None, _NO_TABLE) for number in numbers}
             return
-        prepared = _Prepared(pool.path)
+        prepared = Prepared(pool.path)
         names = {row.document: prepared.name_of(row.source) for row in rows}
         held = prepared.read([name for name in names.values() if name is not None], self._roots)
         for row in rows:
@@ -119,6 +119,7 @@ class Sources:
             source=row.source,
             file=text.file,
             line=text.line,
+            member=text.member,
             characters=(at.start, at.stop),
             lines=(at.line, at.last_line),
             text=at.text[:_EXCERPT],
@@ -133,7 +134,7 @@ class Sources:
         return found.text if found.known_from == "file" else None
 
     def _checked(
-        self, pool: Pool, row: Row, found: tuple[Path, Document | None] | None, missing: str
+        self, pool: Pool, row: Row, found: tuple[Stored, Document | None] | None, missing: str
     ) -> _Text:
         """The text whose tokens are the document's: of its file, or else of the tokens themselves."""
         tokenizer = self._tokenizer_of(pool)
@@ -144,7 +145,8 @@ class Sources:
         if found is not None:
             path, document = found
             if document is not None and _hash(tokenizer, document.text) == row.content_hash:
-                return _Text(document.text, "file", str(path), document.line)
+                line = document.line if document.member is None else None
+                return _Text(document.text, "file", str(path), line, document.member)
             missing = f"{path} {CHANGED}"
         text = _decoded(tokenizer, pool, row)
         if text is None:
@@ -166,88 +168,10 @@ def _decoded(tokenizer: Tokenizer, pool: Pool, row: Row) -> str | None:
     return text if _hash(tokenizer, text) == row.content_hash else None
 
 
-def _unfound(row: Row, name: _Name | None, origin: str | None) -> str:
+def _unfound(row: Row, name: Name | None, origin: str | None) -> str:
     if row.source is None:
         return "a source file: the pool names none"
     made = "" if origin is None else f" (made by a program: {origin})"
     if name is None:
         return f"a source file: {row.source!s:.80} is none{made}"
     return f"{name.file}{made}: name the folder that held the sources with --sources"
-
-
-@dataclass(frozen=True, slots=True)
-class _Name:
-    """A file that a document was read from, and the line of its record."""
-
-    file: str
-    line: int | None
-
-
-class _Prepared:
-    """How a pool was prepared: which files it was made from, and how they were read."""
-
-    def __init__(self, folder: Path) -> None:
-        try:
-            record = json.loads((folder / RECORD_NAME).read_bytes())
-            stated: dict[str, Any] = record["settings"]["read"]
-            read: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stated.items()}
-            self._options = ReadOptions(**read)
-            self._kinds: Mapping[str, Any] = {
-                entry["name"]: entry["kind"] for entry in record["inputs"] if "name" in entry
-            }
-            origins = [str(entry["origin"]) for entry in record["inputs"] if "origin" in entry]
-            self.origin = origins[0] if origins else None
-            """Of documents that a program made: which."""
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            self._options, self._kinds, self.origin = ReadOptions(), {}, None
-
-    def name_of(self, source: Any) -> _Name | None:
-        """File and line that a table's ``source`` means; None where it names no file."""
-        if not isinstance(source, str):
-            return None
-        file, _, line = source.rpartition(":")
-        if source not in self._kinds and line.isdecimal() and (file in self._kinds or not self._kinds):
-            return _Name(file, int(line))
-        return _Name(source, None)
-
-    def read(
-        self, names: Iterable[_Name], roots: Sequence[Path]
-    ) -> dict[_Name, tuple[Path, Document | None]]:
-        """The documents of some places, where their files are found."""
-        wanted: dict[str, list[_Name]] = {}
-        for name in names:
-            wanted.setdefault(name.file, []).append(name)
-        found: dict[_Name, tuple[Path, Document | None]] = {}
-        for file, of in wanted.items():
-            path = next((path for root in roots if (path := root / file).is_file()), None)
-            if path is not None:
-                held = self._documents(path, file, {name.line for name in of})
-                found |= {name: (path, held.get(name.line)) for name in of}
-        return found
-
-    def _documents(self, path: Path, name: str, lines: set[int | None]) -> dict[int | None, Document]:
-        kind = self._kinds.get(name, "text" if lines == {None} else "jsonl")
-        file = SourceFile(name=name, path=path, kind=kind, size=0, mtime_ns=0)
-        found: dict[int | None, Document] = {}
-        with suppress(TruncatedError, OSError):
-            for raw in _raw(path, lines, self._options.max_line_bytes):
-                made = parse(raw, file, self._options)
-                if isinstance(made, Document):
-                    found[raw.line] = made
-        return found
-
-
-def _raw(path: Path, lines: set[int | None], limit: int) -> Iterable[Raw]:
-    """Whole records of a file, by line; None: the file itself."""
-    if None in lines:
-        with open_bytes(path) as stream:
-            data, cut = read_all(stream, limit)
-            if not cut:
-                yield Raw(0, None, data)
-    wanted = {line for line in lines if line is not None}
-    if wanted:
-        with open_bytes(path) as stream:
-            for number in range(1, max(wanted) + 1):
-                data, cut = read_line(stream, limit)
-                if number in wanted and not cut:
-                    yield Raw(0, number, data)

@@ -1,0 +1,265 @@
+"""Rows of Parquet and Arrow files, one by one, in memory that does not grow with a row group."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from recipe.text.records import Raw
+from recipe.text.sources import ReadOptions, SourceFile
+from recipe.text.streams import TruncatedError, local_file
+
+#: Rows decoded at once: a few of the longest texts there are must fit into memory together.
+MOST_ROWS = 32
+#: Stored bytes of text that are decoded at once, where rows are long.
+SLICE_BYTES = 4 << 20
+#: Of a column chunk that is read, so much is in memory besides its page.
+BUFFER_BYTES = 1 << 20
+
+ARROW_MAGIC = b"ARROW1"
+END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+
+
+def raw_rows(
+    index: int,
+    file: SourceFile,
+    options: ReadOptions,
+    digest: Any = None,
+    wanted: Collection[int] | None = None,
+) -> Iterator[Raw]:
+    """The rows of a table; ``line`` counts them from 1.
+
+    Args:
+        index: of the file, for the records.
+        file: a Parquet or Arrow file (in either of Arrow's two formats).
+        options: keys of text, id, group, tags, sections; other columns are not read.
+        digest: fed the stored bytes.
+        wanted: rows that are given, from 1; None: all. Row groups without any are not decoded.
+    """
+    row = 0
+    with local_file(file.path, digest) as path:
+        if path.stat().st_size == 0:
+            yield Raw(index, None, b"", "empty_file", "a table; the file has no byte")
+            return
+        opened = _parquet_slices if file.kind == "parquet" else _arrow_slices
+        try:
+            with _faults():
+                slices = opened(path, options, wanted)
+                start, batch = next(slices, (0, None))
+            while batch is not None:
+                for row, raw in enumerate(_rows(index, start, batch, options), start=start + 1):
+                    if wanted is None or row in wanted:
+                        yield raw
+                row = start + batch.num_rows
+                with _faults():
+                    start, batch = next(slices, (0, None))
+        except TruncatedError as error:
+            yield Raw(index, row + 1, b"", "truncated", f"a table that is whole: {error}")
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """What pyarrow says of a damaged file, as one exception; a fault of the disk stays what it is."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise TruncatedError(" ".join(str(error).split())[:300]) from error
+
+
+_Slices = Iterator[tuple[int, pa.RecordBatch]]
+"""First row, from 0, and some rows."""
+
+
+def _parquet_slices(path: Path, options: ReadOptions, wanted: Collection[int] | None) -> _Slices:
+    # Pages are read as they are needed: pre_buffer would hold all of a row group.
+    with pq.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
+        keys = _found_keys(file.schema_arrow, options)
+        columns = [".".join(steps) for steps in keys.values()]
+        start = 0
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            rows = range(start, start + group.num_rows)
+            start += group.num_rows
+            if wanted is not None and not any(row - 1 in rows for row in wanted):
+                continue
+            at = rows.start
+            size = min(MOST_ROWS, max(1, SLICE_BYTES * len(rows) // max(1, group.total_byte_size)))
+            for batch in file.iter_batches(size, row_groups=[number], columns=columns, use_threads=False):
+                yield at, batch
+                at += batch.num_rows
+            if at != rows.stop:
+                raise TruncatedError(f"row group {number} states {len(rows)} rows and has {at - rows.start}")
+
+
+def _arrow_slices(path: Path, options: ReadOptions, wanted: Collection[int] | None) -> _Slices:
+    """Batches are mapped, not read: a batch as large as the file takes no memory but what is looked at."""
+    start = 0
+    with pa.memory_map(str(path)) as source:
+        for batch in _arrow_batches(source):
+            rows = range(start, start + batch.num_rows)
+            start += batch.num_rows
+            if wanted is None or any(row - 1 in rows for row in wanted):
+                for at in range(0, batch.num_rows, MOST_ROWS):
+                    yield rows.start + at, batch.slice(at, MOST_ROWS)
+
+
+def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
+    magic = source.read(len(ARROW_MAGIC))
+    if magic == ARROW_MAGIC:
+        source.seek(0)
+        file = pa.ipc.open_file(source)
+        yield from (file.get_batch(number) for number in range(file.num_record_batches))
+        return
+    # A stream may end where its bytes end, so that one cut between two batches would seem whole.
+    source.seek(max(0, source.size() - len(END_OF_STREAM)))
+    if not source.read().endswith(END_OF_STREAM):
+        raise TruncatedError("an Arrow stream without its end mark")
+    source.seek(0)
+    with pa.ipc.open_stream(source) as stream:
+        yield from stream
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The text column of some rows."""
+
+    values: list[bytes | None]
+    fault: str | None = None
+    """Why no row has a text."""
+    detail: str = ""
+
+
+def _rows(index: int, start: int, batch: pa.RecordBatch, options: ReadOptions) -> Iterator[Raw]:
+    keys = _found_keys(batch.schema, options)
+    texts = _texts(batch, keys.get(options.text_key), options)
+    fields = {key: _values(_column(batch, steps)) for key, steps in keys.items() if key != options.text_key}
+    for at, text in enumerate(texts.values):
+        line = start + at + 1
+        bad = next((key for key, values in fields.items() if values[at] is _BAD), None)
+        if texts.fault is not None:
+            yield Raw(index, line, b"", texts.fault, texts.detail)
+        elif text is None:
+            yield Raw(index, line, b"", "text_not_text", f"text in {options.text_key!r}, not null")
+        elif len(text) > options.max_line_bytes:
+            yield Raw(index, line, text[:1024], "too_long", f"at most {options.max_line_bytes:,} bytes")
+        elif bad is not None:
+            yield Raw(index, line, text[:1024], "invalid_utf8", f"UTF-8 text in {bad!r}")
+        else:
+            yield Raw(index, line, text, fields={key: values[at] for key, values in fields.items()})
+
+
+def _texts(batch: pa.RecordBatch, steps: list[str] | None, options: ReadOptions) -> _Texts:
+    """Texts as bytes: whether they are UTF-8 is looked at row by row, later."""
+    nothing: list[bytes | None] = [None] * batch.num_rows
+    key = options.text_key
+    if steps is None:
+        names = ", ".join(map(repr, batch.schema.names[:10])) or "none"
+        return _Texts(nothing, "text_missing", f"a column {key!r}; columns found: {names}")
+    column = _column(batch, steps)
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_null(kind):
+        return _Texts(nothing)
+    for is_text, as_bytes in _BYTES_OF:
+        if is_text(kind):
+            column = column.cast(as_bytes)
+            _check(column)
+            return _Texts(column.to_pylist())
+    return _Texts(nothing, "text_not_text", f"text in {key!r}, not {kind}")
+
+
+_BYTES_OF = (
+    (pa.types.is_string, pa.binary()),
+    (pa.types.is_large_string, pa.large_binary()),
+    (pa.types.is_string_view, pa.binary_view()),
+    (pa.types.is_binary, pa.binary()),
+    (pa.types.is_large_binary, pa.large_binary()),
+    (pa.types.is_binary_view, pa.binary_view()),
+)
+"""Types of text; bytes without a type, as older writers leave them, are text if they are UTF-8."""
+
+
+def _column(batch: pa.RecordBatch, steps: list[str]) -> Any:
+    column = batch.column(steps[0])
+    for name in steps[1:]:
+        column = pc.struct_field(column, name)
+    return column
+
+
+class _Bad:
+    """Stands for a value that is no text."""
+
+
+_BAD = _Bad()
+
+
+def _check(column: Any) -> None:
+    """Refuse a damaged column: its offsets would lead anywhere in memory.
+
+    Raises:
+        TruncatedError: it is damaged; text that is no UTF-8 is no damage.
+    """
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        if "UTF8" not in str(error):
+            raise TruncatedError(" ".join(str(error).split())[:300]) from error
+
+
+def _values(column: Any) -> list[Any]:
+    _check(column)
+    try:
+        return [_plain(value) for value in column.to_pylist()]
+    except UnicodeDecodeError:
+        return [_value(scalar) for scalar in column]
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return _plain(scalar.as_py())
+    except UnicodeDecodeError:
+        return _BAD
+
+
+def _plain(value: Any) -> Any:
+    """Dates and times become ISO text, as they are in JSON."""
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def _found_keys(schema: pa.Schema, options: ReadOptions) -> dict[str, list[str]]:
+    """Keys that are asked for and are there, each with its steps from column to field."""
+    keys = [options.text_key, options.group_key, options.units_key, *options.tag_keys]
+    keys += [] if options.place_ids else [options.id_key or "id"]
+    fields = {field.name: field.type for field in schema}
+    found = {key: _steps(fields, key) for key in keys if key is not None}
+    return {key: steps for key, steps in found.items() if steps is not None}
+
+
+def _steps(fields: Mapping[str, Any], key: str) -> list[str] | None:
+    """``a.b`` is the column of that name, or the field ``b`` of the column ``a``."""
+    if key in fields:
+        return [key]
+    head, dot, rest = key.partition(".")
+    inner = fields.get(head)
+    if not dot or inner is None or not pa.types.is_struct(inner):
+        return None
+    below = _steps({field.name: field.type for field in inner.fields}, rest)
+    return None if below is None else [head, *below]
