@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 By = Literal["document", "group", "needs"]
 FILTERS = ("where", "min_tokens", "max_tokens")
 """Keys of a pool that leave documents out."""
+VIEW_KEYS = ("of", *FILTERS, "by")
+"""Keys of a pool that say what it holds."""
 COLUMNS = ("id", "group", "source")
 """Columns of a document table besides the tags, which are called as they are."""
 
@@ -114,7 +116,8 @@ def _is_value(given: object) -> bool:
 
 
 _VALUE = {"type": ["string", "number", "boolean"]}
-_ENDS = dict.fromkeys(("min", "max"), {"type": ["string", "number"]})
+_END = {"type": ["string", "number"]}
+_ENDS = {"min": _END, "max": _END}
 _SOME = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]}
 _CONDITION = {
     "anyOf": [

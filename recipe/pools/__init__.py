@@ -7,6 +7,7 @@ from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.sections import Section
 from recipe.pools.table import Row
+from recipe.pools.views import View
 from recipe.pools.write import write_pool
 from recipe.pools.writer import PoolWriter
 
@@ -19,6 +20,7 @@ __all__ = [
     "Prefix",
     "Row",
     "Section",
+    "View",
     "extend_pool",
     "extent_units",
     "grown_from",

@@ -26,6 +26,7 @@ from recipe.pools.leads import LEADS_DTYPE, LEADS_NAME
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME, Section
+from recipe.pools.views import View, held_documents, view_fingerprint
 from recipe.pools.write import add_documents
 from recipe.pools.writer import PoolWriter
 
@@ -103,20 +104,37 @@ def grown_from(old: Pool | str, new: Pool) -> Prefix:
     fingerprint = old if isinstance(old, str) else old.fingerprint
     if fingerprint == new.fingerprint:
         raise ValueError(f"pool {new.name!r} has not grown")
-    own = new.layout.table is not None
-    for prefix in _own_prefixes(old, new) if own else _pair_prefixes(old, new):
-        found = _own_fingerprints(new, prefix) if own else [_pairs(new, prefix.parts)]
-        if fingerprint in found:
+    was, becomes = old.parent if isinstance(old, View) else old, new.parent if isinstance(new, View) else new
+    own = becomes.layout.table is not None
+    for prefix in _own_prefixes(was, becomes, new) if own else _pair_prefixes(was, becomes):
+        found = _own_fingerprints(becomes, prefix) if own else [_pairs(becomes, prefix.parts)]
+        if not isinstance(new, View) and fingerprint in found:
             return prefix
-    raise RecipeError(f"pool {new.name} has not grown from what it was", _differences(old, new))
+        if isinstance(new, View) and fingerprint in (view_fingerprint(one, new.filter) for one in found):
+            return _within(new, prefix)
+    raise RecipeError(f"pool {new.name} has not grown from what it was", _differences(was, becomes))
 
 
-def _own_prefixes(old: Pool | str, new: Pool) -> Iterator[Prefix]:
-    """Where the old pool may end in the new one: as it says itself, or as the new one's card notes."""
+def _within(view: View, prefix: Prefix) -> Prefix:
+    """What a view was when its folder was its beginning."""
+    units, documents, tokens = int(np.searchsorted(view.members, prefix.units)), 0, 0
+    for numbers in held_documents(view):
+        before = numbers[numbers < prefix.documents]
+        documents += len(before)
+        tokens += int((np.asarray(view.offsets[before + 1]) - np.asarray(view.offsets[before])).sum())
+    return Prefix(units, extent_units(tokens, units), documents, prefix.parts)
+
+
+def _own_prefixes(old: Pool | str, new: Pool, named: Pool) -> Iterator[Prefix]:
+    """Where the old pool may end in the new one: as it says itself, or as the new one's card notes.
+
+    A view that is ``named`` may have been one of any pool that the card notes.
+    """
     if isinstance(old, Pool):
         entries = [(old.num_parts, old.num_units, old.extent_units)]
     else:
-        known = [e for e in new.card.source.get(EXTENDS, ()) if e["fingerprint"] == old]
+        noted = new.card.source.get(EXTENDS, ())
+        known = [e for e in noted if isinstance(named, View) or e["fingerprint"] == old]
         entries = [(e["parts"], e["units"], e["extent_units"]) for e in known]
     for parts, units, extent in entries:
         if parts >= new.num_parts:

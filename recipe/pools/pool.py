@@ -69,8 +69,6 @@ class Pool:
         self.fingerprint = layout.fingerprint
         """Content hash: tokens, boundaries, documents, marks."""
         self.token_dtype = layout.token_dtype
-        self.num_units = layout.num_units
-        self.extent_units = layout.extent_units
         self.part_documents = layout.part_documents
         """int64[num_parts + 1]: first document of each part."""
         self.part_offsets = layout.part_offsets
@@ -78,6 +76,10 @@ class Pool:
         self.layout = layout
         self.edges: Callable[[], Any] | None = None
         """What tells where its texts may be cut: set by whoever opens it to read under a rule that aligns."""
+        self.before: dict[str, Pool] = {}
+        """Pools of the same folder that come before it, by what their orders are keyed on."""
+        self.shares: dict[str, bool] = {}
+        """Of these, whether they hold any of its documents: once somebody looked."""
         self._parts: list[NDArray[Any] | None] = [None] * len(layout.part_names)
         self._offsets: NDArray[np.int64] | None = None
         self._units: NDArray[np.int64] | None = None
@@ -89,9 +91,33 @@ class Pool:
         self._table: DocumentTable | None = None
 
     @property
+    def num_units(self) -> int:
+        """Units in the pool."""
+        return self.layout.num_units
+
+    @property
+    def extent_units(self) -> int:
+        """Units that are read together."""
+        return self.layout.extent_units
+
+    @property
     def num_documents(self) -> int:
         """Documents in the pool."""
+        return self.num_numbers
+
+    @property
+    def num_numbers(self) -> int:
+        """Documents of its folder: their numbers lie below it, also where the pool is a view of some."""
         return int(self.part_documents[-1])
+
+    @property
+    def members(self) -> NDArray[np.int64] | None:
+        """int64[num_units]: of a view, the units of its folder that it holds, rising; None: all."""
+        return None
+
+    def holds(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these documents, by number, are the pool's; all, unless it is a view."""
+        return np.ones(len(documents), np.bool_)
 
     @property
     def num_parts(self) -> int:
@@ -316,7 +342,7 @@ class Pool:
     def __reduce__(self) -> tuple[Any, ...]:
         """Reopened by path on the other side, and refused there if it is another pool."""
         given = (self.path, self.name, self.layout.declared, self.fingerprint)
-        return self.layout.reopen, given, {"edges": self.edges}
+        return self.layout.reopen, given, {"edges": self.edges, "before": self.before}
 
     def _ids_are_numbers(self) -> bool:
         return self.layout.table is None or self.card.ids == "number"
@@ -329,10 +355,8 @@ class Pool:
 
     def _numbers(self, documents: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         numbers = np.asarray(documents, dtype=np.int64)
-        if len(numbers) and (numbers.min() < 0 or numbers.max() >= self.num_documents):
-            raise IndexError(
-                f"documents {numbers.min()}..{numbers.max()} of a pool with {self.num_documents}"
-            )
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= self.num_numbers):
+            raise IndexError(f"documents {numbers.min()}..{numbers.max()} of a pool with {self.num_numbers}")
         return numbers
 
     def _part_of(self, document: int) -> int:

@@ -12,6 +12,9 @@ places as they are. Epoch k > 0 reads at place i what stands at place ``units_at
 where M < 64 * e, as small pools have extents of one unit.
 
 The name is the pool's, or the one it had before it was renamed.
+
+A view of a folder has N units of its own, which it numbers in their order in the folder; everything above is
+said of these numbers. Of a unit that it holds in part the other documents are left out of the block.
 """
 
 from __future__ import annotations
@@ -67,13 +70,24 @@ def order_name(pool: Pool, place: BlockPlace) -> str:
 def block_documents(pool: Pool, place: BlockPlace) -> NDArray[np.int64]:
     """int64[n]: the documents of a block, in reading order; the documents of a unit stay adjacent."""
     units = _block_units(pool, place)
+    if pool.members is not None:
+        units = pool.members[units]
     if pool.units is None:
         return units
     firsts: NDArray[np.int64] = np.asarray(pool.units[units])
     sizes = np.asarray(pool.units[units + 1]) - firsts
     inside = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     documents: NDArray[np.int64] = np.repeat(firsts, sizes) + inside
-    return documents
+    return documents if pool.members is None else documents[pool.holds(documents)]
+
+
+def first_of_unit(pool: Pool, unit: int) -> int:
+    """The first document, by number, of a unit or of any after it; their end behind the last one."""
+    if pool.members is not None:
+        if unit == len(pool.members):
+            return pool.num_numbers
+        unit = int(pool.members[unit])
+    return unit if pool.units is None else int(pool.units[unit])
 
 
 def _sizes(pool: Pool, place: BlockPlace) -> tuple[int, int, int]:
@@ -105,9 +119,14 @@ def _within(read: int, extent: int) -> int:
 def place_of_unit(pool: Pool, place: BlockPlace, unit: int) -> int | None:
     """The place of a unit in the order of ``place.epoch``: the inverse; its block is that // ``block_units``.
 
-    None: the epoch does not read the unit.
+    None: the epoch does not read the unit, or the pool is a view that does not hold it.
     """
     units, extent, read = _sizes(pool, place)
+    if pool.members is not None:
+        at = int(np.searchsorted(pool.members, unit))
+        if at == len(pool.members) or pool.members[at] != unit:
+            return None
+        unit = at
     if unit >= units:
         return None
     if place.fraction is None:

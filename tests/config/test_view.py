@@ -117,7 +117,7 @@ def test_b6_a_pool_that_routes_is_cut_as_one_that_splits():
 def test_a_view_of_a_pool_without_a_folder_has_a_stock_to_plan_with():
     recipe = recipe_of({"web": {"stock": "1B"}, "long": {"of": "web", "min_tokens": 9, "stock": "1M"}}, HALF)
     assert recipe.folder("long") is None
-    with pytest.raises(RecipeError, match="pools[.]long[.]stock"):
+    with pytest.raises(RecipeError, match=r"pools\.long\.stock"):
         recipe_of({"web": {"stock": "1B"}, "long": LONG}, HALF)
 
 
