@@ -15,7 +15,7 @@ Difference = tuple[str, Any, Any]
 """Key, what it must be, what it is."""
 _FOREVER = ("seed", "count", "labels", "tokenizer", "start", "simulate_budget")
 """Keys of a recipe that hold from a run's first step to its last."""
-_OF_A_POOL = ("block_units", "eos", "bos", "renamed_from")
+_OF_A_POOL = ("block_units", "eos", "bos", "renamed_from", "of", "where", "min_tokens", "max_tokens", "by")
 """Keys that fix what a pool's blocks are."""
 
 
@@ -133,7 +133,8 @@ def _of_stages(old: Intent, new: Intent, at: State) -> Iterator[Difference]:
         if index > at.stage:
             return
         for name in (name for name in old.names if name in new.names):
-            one, other = (intent.recipe.rule(was.name, name) for intent in (old, new))
+            # whose documents a pool leaves out is held against the pools, where they are there
+            one, other = (replace(intent.recipe.rule(was.name, name), behind=()) for intent in (old, new))
             yield from _unlike(f"{where}: rule of {name}", one, other)
         yield from _unlike(f"{where}.chunk", was.chunk, becomes.chunk)
         last = min(at.step, was.stop_step)

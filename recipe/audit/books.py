@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from recipe.audit.state import Cursor, Malformed
 from recipe.config import Recipe, Rule
+from recipe.config.view import family
 from recipe.maths.order import key, units_at, units_in
 from recipe.pools import Pool
 from recipe.sequences.blocks import KINDS, Block, BlockPlace, CutBlock, num_blocks, plan_block
-from recipe.sequences.withdrawn import NOTHING, Withdrawn
+from recipe.sequences.ownership import rule_for
+from recipe.sequences.withdrawn import NOTHING, Withdrawn, together
 
 BODY, OVERLAP, SPECIAL, LABELS, DOCUMENTS, SEPARATORS = (
     KINDS.index(kind) for kind in ("body", "overlap", "special", "labels", "documents", "separators")
@@ -74,7 +76,7 @@ def books_of(
             Book(
                 name=name,
                 found=pools.get(name),
-                rules=tuple(recipe.rule(stage, name) for stage in recipe.stages),
+                rules=tuple(_rule(recipe, stage, name, pools.get(name)) for stage in recipe.stages),
                 seed=recipe.seed,
                 block_units=config.block_units or 0,
                 counted=recipe.count,
@@ -82,10 +84,17 @@ def books_of(
                 stops=policy == "stop",
                 order=recipe.order_name(name),
                 fraction=recipe.simulated_fraction,
-                withdrawn=(withdrawn or {}).get(name, NOTHING),
+                withdrawn=together(
+                    (withdrawn or {}).get(other, NOTHING) for other in family(recipe.pools, name)
+                ),
             )
         )
     return tuple(books)
+
+
+def _rule(recipe: Recipe, stage: str, name: str, pool: Pool | None) -> Rule:
+    rule = recipe.rule(stage, name)
+    return rule if pool is None else rule_for(pool, rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +154,15 @@ def block_tokens(book: Book, cursor: Cursor) -> int:
     """Body tokens of all documents of a block, from their lengths alone."""
     pool = book.pool
     begin = _units(book, cursor)
+    if pool.members is not None:
+        begin = pool.members[begin]
     end = begin + 1
     if pool.units is not None:
         begin, end = np.asarray(pool.units[begin]), np.asarray(pool.units[end])
-    stored = int((np.asarray(pool.offsets[end]) - np.asarray(pool.offsets[begin])).sum())
     lengths = end - begin
     documents = np.repeat(begin - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
+    documents = documents[pool.holds(documents)]
+    stored = int((np.asarray(pool.offsets[documents + 1]) - np.asarray(pool.offsets[documents])).sum())
     _, eos = pool.stored_marks(documents)
     return stored - int(pool.fronts(documents).sum()) - int(eos.sum())
 

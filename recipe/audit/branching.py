@@ -27,7 +27,7 @@ from recipe.errors import RecipeError
 COPY = "parent.yaml"
 _NEW_SEED = ("seed", "tokenizer", "start")
 """What a branch may have otherwise though an amendment may not."""
-_OF_FRESH = ("block_units", "eos", "bos")
+_OF_FRESH = ("block_units", "eos", "bos", "of", "where", "min_tokens", "max_tokens", "by")
 _DATA = ("continue", "fresh")
 _SHARES = ("quotas", "weights", "quotas_tokens", "objective")
 
@@ -140,10 +140,13 @@ def _renamed(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
     if not names:
         return recipe
     plain = recipe_to_plain(recipe)
-    for old, new in names.items():
+    for old in names:
         plain["pools"][old].setdefault("renamed_from", old)
-        for group in plain.get("groups", {}).values():
-            group["pools"] = [new if name == old else name for name in group["pools"]]
+    for pool in plain["pools"].values():
+        if "of" in pool:
+            pool["of"] = names.get(pool["of"], pool["of"])
+    for group in plain.get("groups", {}).values():
+        group["pools"] = [names.get(name, name) for name in group["pools"]]
     tables = [plain, *plain["stages"].values(), *(g.get("within") for g in plain.get("groups", {}).values())]
     for table in tables:
         for key in ("pools", "shares", "transform", *_SHARES):

@@ -34,8 +34,8 @@ def check_lists(course: Following, bench: Bench) -> list[Finding]:
                 continue
             pool, ids = bench.pools[name], taken.ids[name]
             where = f"{taken.name}: documents.{name}"
-            if documents.max(initial=0) >= pool.num_documents:
-                last = pool.num_documents - 1
+            if documents.max(initial=0) >= pool.num_numbers:
+                last = pool.num_numbers - 1
                 found.append(Finding("withdrawn", where, f"0..{last}", str(documents.max())))
                 continue
             try:

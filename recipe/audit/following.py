@@ -98,6 +98,10 @@ class Following:
         """All pools that a recipe on record has: those in force, and those of rows that were discarded."""
         return {name: pool for recipe in self.recipes for name, pool in recipe.pools.items()}
 
+    def recipe_of(self, name: str) -> Recipe:
+        """The last recipe on record that has a pool."""
+        return next(recipe for recipe in reversed(self.recipes) if name in recipe.pools)
+
     @property
     def recipes(self) -> list[Recipe]:
         """Every recipe that a row was served under, and the one in force."""

@@ -21,6 +21,7 @@ from recipe.pools.card import BOUNDARIES, CARD_NAME
 from recipe.pools.erased import explained
 from recipe.pools.imported import find_pairs
 from recipe.pools.metadata import open_metadata
+from recipe.pools.views import join_families, open_as
 from recipe.run.manifest import manifest_path
 
 SMALL_TOKENS = 32 << 20
@@ -62,7 +63,19 @@ def find_pools(
         else:
             covered[name] = "another pool than the run's, nothing compared"
             pool.close()
+    for recipe in course.recipes:
+        join_families(recipe, pools)
+    for name in [name for name, pool in pools.items() if not _knows_its_family(pool, course)]:
+        covered[name] = "a pool that shares its folder is not there, nothing recomputed"
+        pools.pop(name).close()
     return Found(pools, tuple(findings), covered)
+
+
+def _knows_its_family(pool: Pool, course: Course) -> bool:
+    """Whether all pools are there whose documents it may leave out."""
+    recipes = [recipe for recipe in course.recipes if pool.name in recipe.pools]
+    rules = [recipe.rule(stage, pool.name) for recipe in recipes for stage in recipe.stages]
+    return all(name in pool.before for rule in rules for name in rule.behind)
 
 
 def _reads_text(name: str, course: Course) -> str | None:
@@ -76,9 +89,9 @@ def _opened(
     course: Course, name: str, path: Path, opened: Callable[..., Pool]
 ) -> tuple[Pool | str, list[Finding]]:
     """A pool held against the record, or why it is not there; and what is wrong with it."""
-    config = course.declared[name]
     try:
-        pool = opened(path, name, eos=config.eos, bos=config.bos)
+        pool = open_as(course.recipe_of(name), name, path, opened)
+        pool.num_units  # noqa: B018 - what a view holds is looked up now
     except RecipeError as error:
         return "not there, nothing compared", _refused(name, error)
     except OSError as error:
@@ -90,9 +103,9 @@ def _opened(
 
 def _paths(folder: Path, course: Course, root: Path | None) -> dict[str, Path]:
     """Of the pools in force, and of those that only rows behind a rewind were served from."""
-    declared = course.declared
+    declared = {name: course.recipe_of(name).folder(name) or name for name in course.declared}
     if root is not None:
-        return {name: _below(root, name, Path(pool.path or name)) for name, pool in declared.items()}
+        return {name: _below(root, name, Path(place)) for name, place in declared.items()}
     latest: Plain = {}
     if course.numbered[0]:
         file = read_sealed(folder, manifest_path(folder, course.numbered[0]))
@@ -108,7 +121,7 @@ def _paths(folder: Path, course: Course, root: Path | None) -> dict[str, Path]:
                 paths[name] = Path(holding["path"])
                 break
         else:
-            paths[name] = Path(declared[name].path or name)
+            paths[name] = Path(declared[name])
     return paths
 
 

@@ -115,7 +115,7 @@ def _counted(pool: Pool, history: History) -> tuple[Spread | None, Tags | None]:
         return None, {}
     if spread.covered == spread.tokens:
         return spread, by_tags(pool, None)
-    if pool.num_documents > MOST_DOCUMENTS or not has_tags(pool):
+    if pool.num_numbers > MOST_DOCUMENTS or not has_tags(pool):
         return spread, {}
     counted = count(pool, history)
     return summed(pool, counted), by_tags(pool, counted)

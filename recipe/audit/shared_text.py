@@ -105,10 +105,10 @@ class Seen:
 def cut(pool: Pool, size: int) -> Iterator[tuple[int, int]]:
     """Documents first..last of about so many tokens, over a whole pool."""
     first = 0
-    while first < pool.num_documents:
+    while first < pool.num_numbers:
         wanted = int(pool.offsets[first]) + size
         last = max(first + 1, int(np.searchsorted(pool.offsets, wanted, side="right")) - 1)
-        last = min(last, pool.num_documents)
+        last = min(last, pool.num_numbers)
         yield first, last
         first = last
 
@@ -119,7 +119,7 @@ def stretches_of(pool: Pool, left_out: NDArray[np.int64]) -> Iterator[Stretch]:
         parts = np.searchsorted(pool.part_documents, np.arange(first, last), side="right") - 1
         for index in np.unique(parts).tolist():
             documents = first + np.flatnonzero(parts == index)
-            documents = documents[~np.isin(documents, left_out)]
+            documents = documents[pool.holds(documents) & ~np.isin(documents, left_out)]
             measured = measure(pool, documents)
             starts = np.asarray(pool.offsets[documents]) - pool.part_offsets[index] + measured.bos
             bodies = np.stack([starts, starts + measured.tokens], axis=1)

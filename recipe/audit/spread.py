@@ -20,7 +20,8 @@ from recipe.audit.unread import Blocks, Part, parts, whole_blocks
 from recipe.config import Rule
 from recipe.pools import Pool
 from recipe.sequences.blocks import measure, plan_block
-from recipe.sequences.reading_order import block_documents
+from recipe.sequences.ownership import owned_elsewhere
+from recipe.sequences.reading_order import block_documents, first_of_unit
 from recipe.sequences.slicing import AHEAD, cutting_of, slice_documents
 
 MOST_DOCUMENTS = 1 << 26
@@ -60,16 +61,18 @@ def spread_of(pool: Pool, history: History) -> Spread | None:
     plain = from_cursor(pool, history)
     if plain is not None:
         return plain
-    if pool.num_documents > MOST_DOCUMENTS:
+    if pool.num_numbers > MOST_DOCUMENTS:
         return None
     return summed(pool, count(pool, history))
 
 
 def summed(pool: Pool, counted: Counted) -> Spread:
     """Documents that were counted, in all."""
-    return Spread(
-        pool.num_documents, histogram(counted.times), pool.stock, int(counted.covered.sum(dtype=np.int64))
-    )
+    times = counted.times
+    if pool.members is not None:
+        times = times[pool.holds(np.arange(pool.num_numbers))]
+    covered = int(counted.covered.sum(dtype=np.int64))
+    return Spread(pool.num_documents, histogram(times), pool.stock, covered)
 
 
 def histogram(times: NDArray[np.int32]) -> dict[int, int]:
@@ -126,7 +129,7 @@ def _num_documents(pool: Pool, read: Read, blocks: Blocks) -> int:
 
 def count(pool: Pool, history: History) -> Counted:
     """Every document, by walking what was read."""
-    counted = Counted(np.zeros(pool.num_documents, np.int32), np.zeros(pool.num_documents, np.int32))
+    counted = Counted(np.zeros(pool.num_numbers, np.int32), np.zeros(pool.num_numbers, np.int32))
     opened: dict[tuple[int, int, int], list[Spans]] = {}
     for read in history.reads:
         for part in (*parts(read), *_whole(pool, read, counted)):
@@ -160,9 +163,7 @@ def _documents(read: Read, blocks: Blocks) -> Iterator[NDArray[np.int64]]:
     """The documents of blocks; of a whole epoch in the order in which they are stored."""
     pool = read.book.pool
     if blocks.is_epoch and read.book.fraction is None:
-        stop = pool.num_documents
-        if blocks.prefix is not None:
-            stop = blocks.prefix[0] if pool.units is None else int(pool.units[blocks.prefix[0]])
+        stop = pool.num_numbers if blocks.prefix is None else first_of_unit(pool, blocks.prefix[0])
         for start in range(0, stop, _PIECE):
             yield np.arange(start, min(start + _PIECE, stop))
         return
@@ -178,6 +179,9 @@ def _kept(read: Read, rule: Rule, documents: NDArray[np.int64]) -> NDArray[np.in
     if known.number:
         tokens = np.where(known.of(documents) > 0, 0, tokens)
     if not drops(rule):
+    others = owned_elsewhere(read.book.pool, rule, documents)
+    if others is not None:
+        tokens = np.where(others, 0, tokens)
         return tokens
     pieces = slice_documents(measured._replace(tokens=tokens), cutting_of(rule)).pieces
     kept = np.zeros(len(tokens), np.int64)

@@ -77,7 +77,8 @@ def _by_text(pool: Pool, counted: Counted | None) -> Iterator[tuple[str, tuple[i
         tokens = rows["tokens"].to_numpy()
         read = tokens > 0 if counted is None else counted.times[here] > 0
         covered = tokens if counted is None else counted.covered[here]
-        weights: tuple[NDArray[Any], ...] = (np.ones(len(codes)), read, tokens, covered)
+        held = pool.holds(np.arange(here.start, here.stop))
+        weights: tuple[NDArray[Any], ...] = (held, read & held, tokens * held, covered * held)
         sums = [np.bincount(codes, weight, len(texts.dictionary) + 1).astype(np.int64) for weight in weights]
         for code, text in enumerate(texts.dictionary.to_pylist(), start=1):
             yield text, tuple(int(column[code]) for column in sums)

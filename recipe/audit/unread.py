@@ -12,6 +12,7 @@ from recipe.audit.books import Book, open_block
 from recipe.audit.reads import Read
 from recipe.audit.spans import NOTHING, Spans, union, without
 from recipe.audit.state import Cursor
+from recipe.sequences.ownership import owned_elsewhere
 from recipe.sequences.slicing import AHEAD
 
 
@@ -63,16 +64,16 @@ def parts(read: Read) -> Iterator[Part]:
     is_same = (start.epoch, start.block) == (stop.epoch, stop.block)
     if is_begun(start) and start.block < book.num_blocks(start):
         after = _rest(book, stop) if is_same else NOTHING
-        yield _part(read, start, without(_rest_now(book, start), after))
+        yield _part(read, start, without(_rest_now(read, start), after))
     if is_begun(stop) and stop.block < book.num_blocks(stop) and not (is_same and is_begun(start)):
         yield _part(read, stop, without(_all(book, stop), _rest(book, stop)))
     done = len(read.held) - len(read.left)
     for place in read.held[:done]:
         if is_begun(place):
-            yield _part(read, place, _rest_now(book, place))
+            yield _part(read, place, _rest_now(read, place))
     if read.left and read.left[0] != read.held[done]:
         before, after_it = read.held[done], read.left[0]
-        spans = _rest_now(book, before) if is_begun(before) else _all(book, after_it)
+        spans = _rest_now(read, before) if is_begun(before) else _all(book, after_it)
         yield _part(read, before, without(spans, _rest(book, after_it)))
 
 
@@ -96,11 +97,15 @@ def _rest(book: Book, place: Cursor) -> Spans:
     return union(np.column_stack([documents, pieces.fresh[here][fresh], pieces.stop[here][fresh]]))
 
 
-def _rest_now(book: Book, place: Cursor) -> Spans:
-    """The same, without the documents that were withdrawn since the block was arranged."""
+def _rest_now(read: Read, place: Cursor) -> Spans:
+    """The same, without documents that were withdrawn since the block was arranged, or are others' now."""
+    book = read.book
     spans, known = _rest(book, place), book.withdrawn
     late = known.documents[known.numbers > place.withdrawn]
-    return spans[~np.isin(spans[:, 0], late)] if len(late) else spans
+    if len(late):
+        spans = spans[~np.isin(spans[:, 0], late)]
+    others = owned_elsewhere(book.pool, book.rules[read.stage], spans[:, 0])
+    return spans if others is None else spans[~others]
 
 
 def _all(book: Book, place: Cursor) -> Spans:

@@ -161,7 +161,7 @@ def _unread(run: Path, lineage: Lineage, pools_root: Path | None) -> dict[str, N
     """Documents that were withdrawn before any step on record read them, by pool."""
     unread = {}
     for name, pool in lineage.last.pools.items():
-        withdrawn = lineage.last.stream.ground.withdrawn.documents(name)
+        withdrawn = lineage.last.stream.ground.withdrawn_of(name).documents
         if not len(withdrawn):
             continue
         ids = pool.ids(withdrawn)

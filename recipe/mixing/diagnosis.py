@@ -196,9 +196,9 @@ def _pairs(block: Block, documents: int) -> NDArray[np.int64]:
 def _neighbours(pool: Pool, rule: Rule, place: BlockPlace, blocks: list[Block]) -> tuple[int, int]:
     """Pairs of the blocks looked at, and those of them that the next epoch's blocks hold again."""
     total = num_blocks(pool, place.block_units, place.prefix, place.fraction)
-    now = np.unique(np.concatenate([_pairs(block, pool.num_documents) for block in blocks]))
+    now = np.unique(np.concatenate([_pairs(block, pool.num_numbers) for block in blocks]))
     if total > MOST_BLOCKS:  # other units are in the next epoch's blocks: pairs meet by chance alone
         return len(now), 0
     later = [plan_block(pool, rule, replace(place, epoch=1, block=number)) for number in range(total)]
-    after = np.unique(np.concatenate([_pairs(block, pool.num_documents) for block in later]))
+    after = np.unique(np.concatenate([_pairs(block, pool.num_numbers) for block in later]))
     return len(now), len(np.intersect1d(now, after))

@@ -12,7 +12,8 @@ from recipe.mixing.aligning import give_edges, slicing_problems
 from recipe.mixing.in_front import front_problems
 from recipe.mixing.markers import marker_problems, with_marker_ids
 from recipe.mixing.simulated import declared_stock, read_stock, read_units
-from recipe.pools import Pool, open_pool
+from recipe.pools import Pool, View, open_pool
+from recipe.pools.views import join_families, open_as
 
 
 def open_pools(recipe: Recipe, paths: Mapping[str, Path] | None = None) -> dict[str, Pool]:
@@ -26,20 +27,36 @@ def open_pools(recipe: Recipe, paths: Mapping[str, Path] | None = None) -> dict[
         RecipeError: with the problems of all pools that cannot be opened.
     """
     if paths is None:
-        paths = {name: recipe.pool_path(name) for name, pool in recipe.pools.items() if pool.path is not None}
+        paths = {name: recipe.pool_path(name) for name in recipe.pools if recipe.folder(name) is not None}
     opened: dict[str, Pool] = {}
     problems: list[Problem] = []
     for name, path in paths.items():
-        config = recipe.pools[name]
         try:
-            opened[name] = open_pool(path, name, eos=config.eos, bos=config.bos)
-            give_edges(recipe, opened[name])
+            opened[name] = open_named(recipe, name, path)
         except RecipeError as error:
-            problems += [replace(p, where=f"pools.{name}: {p.where}") for p in error.problems]
+            problems += [replace(p, where=_where(name, p)) for p in error.problems]
     if problems:
         close_pools(opened.values())
         raise RecipeError(recipe.name, problems)
+    join_families(recipe, opened)
     return opened
+
+
+def open_named(recipe: Recipe, name: str, path: Path) -> Pool:
+    """One pool of a recipe; of a view it is looked up what it holds.
+
+    Raises:
+        RecipeError: it cannot be opened, or nothing passes its filter.
+    """
+    pool = open_as(recipe, name, path, open_pool)
+    give_edges(recipe, pool)
+    if isinstance(pool, View):
+        pool.selection  # noqa: B018 - looked up now, so that what is wrong with it is told with everything
+    return pool
+
+
+def _where(name: str, problem: Problem) -> str:
+    return f"pools.{name}{'.' if problem.where.startswith('where.') else ': '}{problem.where}"
 
 
 def close_pools(pools: Iterable[Pool]) -> None:

@@ -11,7 +11,8 @@ that starts here); *number* is the last withdrawal that names a document of this
 
 1. A block of which nothing was served is arranged by the stage's rule without the documents withdrawn up
    to *number*, which becomes the cursor's ``withdrawn``; what that leaves out is counted by reason.
-2. A block or range that is being read is cut if the stage's rule for the pool is another one, or if its
+2. A block or range that is being read is cut if the stage's rule for the pool is another one (of pools that
+   come before it in its folder only those count that share a document with it), or if its
    unserved sequences hold anything (fresh tokens, overlap, a label read ahead) of a document withdrawn
    after the cursor's ``withdrawn``. The cut notes stage, sequences served, ``withdrawn`` and ``stop``; the
    rest is arranged anew under the stage's rule and *number*, from sequence 0, with no ``stop``. The
@@ -27,17 +28,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.config import Recipe
+from recipe.config import Recipe, Rule
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.cursor_block import BlockCache, block_at, block_units
 from recipe.mixing.snapshot import Cursor, Cut, PoolState
 from recipe.pools import Pool
 from recipe.sequences.blocks import KINDS, Block, holds_withdrawn, num_blocks
+from recipe.sequences.ownership import rule_for
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 __all__ = ["BlockCache", "Reading", "counted_totals", "no_sequences"]
@@ -61,6 +62,7 @@ class Reading:
         self._state = state
         self._cursor, self._held = state.cursor, state.held
         self._withdrawn, self._number = withdrawn, withdrawn.number
+        self._rules: dict[int, Rule] = {}
         self._block_units = block_units(recipe, pool)
         self._fraction = recipe.simulated_fraction
         self._block: Block | None = None
@@ -187,8 +189,12 @@ class Reading:
     def _stage_name(self, stage: int) -> str:
         return list(self.recipe.stages)[stage]
 
-    def _rule(self, stage: int) -> Any:
-        return self.recipe.rule(self._stage_name(stage), self.pool.name)
+    def _rule(self, stage: int) -> Rule:
+        known = self._rules.get(stage)
+        if known is None:
+            stated = self.recipe.rule(self._stage_name(stage), self.pool.name)
+            known = self._rules[stage] = rule_for(self.pool, stated)
+        return known
 
     def _plan(self, place: Cursor) -> Block:
         return block_at(self.recipe, self.pool, place, self._withdrawn, self._blocks)
@@ -249,12 +255,16 @@ def no_sequences(recipe: Recipe, stage_name: str, pool: str, withdrawn: int = 0)
     stage, rule = recipe.stages[stage_name], recipe.rule(stage_name, pool)
     named = pool if pool in stage.parts else next(g for g in stage.parts if pool in recipe.groups[g].pools)
     ways = ["give it no share", "prepare more text"]
+    if rule.behind:
+        ways += [f"leave documents to it that {', '.join(rule.behind)} do not hold"]
     if rule.tail == "drop":
         ways += ["use tail: keep", "lower the window"]
     if rule.oversize == "drop":
         ways += ["use oversize: split"]
     if rule.density is not None:
         ways += ["keep more of its pieces (density)"]
+    if rule.duplicates is not None:
+        ways += ["keep what repeats (duplicates: keep)"]
     return Problem(
         f"stages.{stage_name}.{stage.shares_form}.{named}",
         f"pool {pool!r} gives 0 sequences (window {rule.window}, tail {rule.tail}, oversize {rule.oversize}"

@@ -98,7 +98,7 @@ def _passed(
 ) -> tuple[Cursor, ...]:
     """What a pool gives between two states: ranges of sequences, in order."""
     before, then = states
-    reading = Reading(ground.recipe, pool, before, ground.blocks, ground.withdrawn.of(pool.name))
+    reading = Reading(ground.recipe, pool, before, ground.blocks, ground.withdrawn_of(pool.name))
     left, ranges = then.sequences - before.sequences, []
     while left:
         block = reading.open(stage, lambda _: True)

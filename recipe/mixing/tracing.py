@@ -168,7 +168,7 @@ class Search:
 
     def _open(self, pool: int, cursor: Cursor) -> Block:
         ground, of = self._ground, self._ground.pools[pool]
-        return block_at(ground.recipe, of, cursor, ground.withdrawn.of(of.name), ground.blocks)
+        return block_at(ground.recipe, of, cursor, ground.withdrawn_of(of.name), ground.blocks)
 
     def _lying_in(self, pool: int, epoch: int, prefix: tuple[int, int] | None) -> _Lying:
         found = self._lying.get((pool, epoch, prefix))
@@ -181,6 +181,7 @@ class Search:
     def _lie(self, index: int, epoch: int, prefix: tuple[int, int] | None) -> _Lying:
         pool, documents = self._ground.pools[index], self._wanted[index]
         place = block_place(self._ground.recipe, pool, Cursor(epoch=epoch, prefix=prefix))
+        documents = documents[pool.holds(documents)]
         places = [place_of_unit(pool, place, unit) for unit in units_of(pool, documents).tolist()]
         read = np.array([at is not None for at in places], np.bool_)
         blocks = np.array([at for at in places if at is not None], np.int64) // place.block_units

@@ -12,10 +12,13 @@ from dataclasses import replace
 
 from recipe.config import Recipe
 from recipe.config.partial import Model
+from recipe.config.view import VIEW_KEYS
 from recipe.errors import Problem
 from recipe.maths.deadlines import Race, carry
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.snapshot import PoolState, Snapshot
+from recipe.pools import Pool
+from recipe.sequences.ownership import rule_for
 
 BRANCH = "what is behind is on record: branch the run to have it otherwise"
 
@@ -112,8 +115,13 @@ def _for_pools(race: Race, old: tuple[str, ...], new: tuple[str, ...]) -> Race:
     return replace(race, parts=tuple(parts.get(name, 0) for name in new))
 
 
-def behind_problems(old: Recipe, new: Recipe, at: Snapshot) -> list[Problem]:
-    """What a recipe changes that lies behind a state, or that a run cannot change at all."""
+def behind_problems(
+    old: Recipe, new: Recipe, at: Snapshot, pools: Mapping[str, Pool] | None = None
+) -> list[Problem]:
+    """What a recipe changes that lies behind a state, or that a run cannot change at all.
+
+    ``pools`` are the new recipe's: in them it is looked up whether pools that share a folder share documents.
+    """
     found = [*_of_the_run(old, new), *_of_pools(old, new)]
     names = list(old.stages)[: at.stage + 1]
     if list(new.stages)[: len(names)] != names:
@@ -122,7 +130,7 @@ def behind_problems(old: Recipe, new: Recipe, at: Snapshot) -> list[Problem]:
         return [*found, Problem("stages", given or "none", expected, BRANCH)]
     finished = at.step == _layout(old, at.stage).stop_step
     for index, name in enumerate(names):
-        found += _of_stage(old, new, name, finished or index < at.stage)
+        found += _of_stage(old, new, name, (finished or index < at.stage, pools or {}))
     if not any(problem.where.startswith("stages.") for problem in found):
         found += _of_steps(old, new, at, names[-1])
     return found
@@ -148,11 +156,25 @@ def _of_pools(old: Recipe, new: Recipe) -> Iterator[Problem]:
             if was != becomes:
                 expected = f"{_shown(was)}, as from the run's start"
                 yield Problem(f"pools.{name}.{key}", _shown(becomes), expected, BRANCH)
+    yield from filter_problems(old, new)
 
 
-def _of_stage(old: Recipe, new: Recipe, name: str, finished: bool) -> Iterator[Problem]:
+def filter_problems(old: Recipe, new: Recipe) -> Iterator[Problem]:
+    """Pools of a run that would hold other documents of their folder."""
+    for name in (name for name in new.pools if name in old.pools):
+        for key in VIEW_KEYS:
+            was, becomes = getattr(old.pools[name], key), getattr(new.pools[name], key)
+            if was != becomes:
+                fix = "what it holds stays as it is: add a view under another name, and move its share there"
+                expected = f"{_shown(was)}, as from the run's start"
+                yield Problem(f"pools.{name}.{key}", _shown(becomes), expected, fix)
+
+
+def _of_stage(
+    old: Recipe, new: Recipe, name: str, known: tuple[bool, Mapping[str, Pool]]
+) -> Iterator[Problem]:
     """A stage that is finished, or in progress: then its shares and its end may still change."""
-    where = f"stages.{name}"
+    where, (finished, pools) = f"stages.{name}", known
     if old.stages[name].context != new.stages[name].context:
         expected = f"{old.stages[name].context}, its context so far"
         fix = _END_STAGE.format(name=name)
@@ -160,12 +182,15 @@ def _of_stage(old: Recipe, new: Recipe, name: str, finished: bool) -> Iterator[P
         return
     for pool in (pool for pool in old.pools if pool in new.pools):
         was, becomes = old.rule(name, pool), new.rule(name, pool)
+        if pool in pools:
+            was, becomes = rule_for(pools[pool], was), rule_for(pools[pool], becomes)
         keys = [key for key in was.__slots__ if getattr(was, key) != getattr(becomes, key)]
         for key in keys:
             if "fim" in keys and key != "fim":
                 continue  # the window goes with it
-            given = f"{key} {_shown(getattr(becomes, key))}"
-            expected = f"{key} {_shown(getattr(was, key))}, as so far"
+            word = "leaves its documents to" if key == "behind" else key
+            given = f"{word} {_shown(getattr(becomes, key))}"
+            expected = f"{word} {_shown(getattr(was, key))}, as so far"
             fix = (_OTHER_TRANSFORM if key == "fim" else _END_STAGE).format(name=name, pool=pool)
             yield Problem(f"{where}: pool {pool}", given, expected, fix)
         if keys:
@@ -235,7 +260,7 @@ def _shown(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_nested(below)}" for key, below in value.items()) or "nothing"
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        return ", ".join(map(str, value)) or "nobody"
     return "nothing" if value is None else str(value)
 
 

@@ -18,9 +18,10 @@ from recipe.mixing.curriculum import Curriculum, Stretch
 from recipe.mixing.reading import BlockCache, Reading, counted_totals
 from recipe.mixing.schedule import Queue, schedule
 from recipe.mixing.snapshot import Snapshot
-from recipe.mixing.withdrawals import Withdrawals
+from recipe.mixing.withdrawals import Withdrawals, withdrawn_of
 from recipe.pools import Pool
 from recipe.sequences.blocks import Block
+from recipe.sequences.withdrawn import Withdrawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class Ground:
     blocks: BlockCache
     withdrawn: Withdrawals = field(default_factory=Withdrawals)
     """Documents that are not read any more."""
+
+    def withdrawn_of(self, pool: str) -> Withdrawn:
+        """Of a pool, whichever pool of its folder they were withdrawn from."""
+        return withdrawn_of(self.recipe, self.withdrawn, pool)
 
 
 class Walked(NamedTuple):
@@ -76,7 +81,7 @@ class Walker:
         in_leg = owed(self._race.parts, self._race.denominator, start.counted)
         self._owed_before = [pool.owed - now for pool, now in zip(start.pools, in_leg, strict=True)]
         self._readings = [
-            Reading(ground.recipe, pool, state, ground.blocks, ground.withdrawn.of(pool.name))
+            Reading(ground.recipe, pool, state, ground.blocks, ground.withdrawn_of(pool.name))
             for pool, state in zip(ground.pools, start.pools, strict=True)
         ]
         self._counts: list[NDArray[np.int64] | None] = [None] * len(self._readings)

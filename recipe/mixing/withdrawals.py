@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recipe.sequences.withdrawn import NOTHING, Withdrawn
+from recipe.config import Recipe
+from recipe.config.view import family
+from recipe.sequences.withdrawn import NOTHING, Withdrawn, together
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -107,6 +109,11 @@ class Withdrawals:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"not a list of withdrawals: {error}") from error
         return cls(number, known)
+
+
+def withdrawn_of(recipe: Recipe, withdrawals: Withdrawals, pool: str) -> Withdrawn:
+    """What is not read of a pool: documents withdrawn from it, or from any pool that shares its folder."""
+    return together(withdrawals.of(name) for name in family(recipe.pools, pool))
 
 
 def _joined(*parts: Withdrawn) -> Withdrawn:

@@ -58,7 +58,7 @@ def declared_paths(recipe: Recipe) -> dict[str, Path]:
     Raises:
         RecipeError: a pool has only a stock.
     """
-    without = [name for name, pool in recipe.pools.items() if pool.path is None]
+    without = [name for name in recipe.pools if recipe.folder(name) is None]
     if without:
         fix = "give it a path; a stock alone is enough for `recipe plan` only"
         raise RecipeError(
@@ -77,7 +77,7 @@ def known_paths(recipe: Recipe, holdings: Holdings, pools_root: Path | None) -> 
     if pools_root is None:
         return {name: Path(holding.path) for name, holding in holdings.items()}
     root = pools_root.absolute()
-    paths = {name: Path(pool.path or name) for name, pool in recipe.pools.items()}
+    paths = {name: Path(recipe.folder(name) or name) for name in recipe.pools}
     return {name: root / (path.name if path.is_absolute() else path) for name, path in paths.items()}
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from recipe.config import Recipe, difference, fingerprint
 from recipe.errors import Problem, RecipeError
-from recipe.mixing.aligning import give_edges
-from recipe.mixing.opening import close_pools, open_pools, pool_problems
+from recipe.mixing.opening import close_pools, open_named, open_pools, pool_problems
 from recipe.mixing.turning import reopened
-from recipe.pools import Pool, open_pool
+from recipe.pools import Pool
+from recipe.pools.views import join_families
 from recipe.run.checkpoint import Standing, Turning, Writer, check_nothing_lost, read_from_beginning
 from recipe.run.checkpoint_steps import checkpoint_steps, steps_shown
 from recipe.run.folder import RecipeVersion, RunFolder, read_version
@@ -293,9 +293,8 @@ def _earlier_stream(folder: RunFolder, state: State, pools: Mapping[str, Pool], 
     mine = {name: pools[name] for name in state.recipe.pools}
     for name in changed(state.holdings, mine):
         with suppress(RecipeError):
-            path, config = Path(state.holdings[name].path), state.recipe.pools[name]
-            mine[name] = open_pool(path, name, eos=config.eos, bos=config.bos)
-            give_edges(state.recipe, mine[name])
+            mine[name] = open_named(state.recipe, name, Path(state.holdings[name].path))
+    join_families(state.recipe, mine)
     if changed(state.holdings, mine):
         raise RecipeError.single(
             "a step before new data was accepted",

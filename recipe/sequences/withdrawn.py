@@ -6,6 +6,7 @@ A block is planned under the number of withdrawals of its pool at that time; tho
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,3 +43,21 @@ class Withdrawn:
 
 NOTHING = Withdrawn(np.empty(0, np.int64), np.empty(0, np.int64))
 """No document of the pool was withdrawn."""
+
+
+def together(known: Iterable[Withdrawn]) -> Withdrawn:
+    """What was withdrawn of pools that share a folder, for each of them: whichever one was named.
+
+    >>> one, two = (Withdrawn(np.array([3, 8]), np.array([2, 1])), Withdrawn(np.array([3]), np.array([1])))
+    >>> both = together([one, two])
+    >>> both.documents.tolist(), both.numbers.tolist()
+    ([3, 8], [1, 1])
+    """
+    some = [each for each in known if len(each.documents)]
+    if len(some) < 2:
+        return some[0] if some else NOTHING
+    documents = np.concatenate([each.documents for each in some])
+    numbers = np.concatenate([each.numbers for each in some])
+    order = np.lexsort((numbers, documents))
+    found, first = np.unique(documents[order], return_index=True)
+    return Withdrawn(found, numbers[order][first])

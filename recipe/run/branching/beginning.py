@@ -25,7 +25,7 @@ from recipe.config.stage import OBJECTIVE, SHARES
 from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
 from recipe.mixing.turning import base_snapshot
 from recipe.mixing.unread import at_next_epoch, is_begun
-from recipe.mixing.withdrawals import Withdrawals
+from recipe.mixing.withdrawals import Withdrawals, withdrawn_of
 from recipe.pools import Pool
 
 
@@ -42,6 +42,9 @@ def renamed(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
     data["pools"] = {names.get(name, name): pool for name, pool in data["pools"].items()}
     for old, new in names.items():
         data["pools"][new].setdefault("renamed_from", old)
+    for pool in data["pools"].values():
+        if "of" in pool:
+            pool["of"] = names.get(pool["of"], pool["of"])
     for group in data.get("groups", {}).values():
         group["pools"] = [names.get(name, name) for name in group["pools"]]
         if isinstance(within := group.get("within"), dict) and "shares" in within:
@@ -80,7 +83,7 @@ def beginning(
         if name in fresh:
             state = replace(state, cursor=Cursor(), held=())
         elif old.seed != new.seed:
-            state = at_next_epoch(old, pools[name], state, withdrawn.of(name))
+            state = at_next_epoch(old, pools[name], state, withdrawn_of(new, withdrawn, name))
         states.append(state)
     return replace(base, pools=tuple(states))
 

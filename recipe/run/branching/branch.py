@@ -191,7 +191,7 @@ def _plan(
             declared = declared.model_copy(update={"start": start_from(origin, old)})
         recipe = settle_with(declared, pools)
         problems += [*data_problems(wish, before, pools, fresh), *pool_problems(recipe, pools)]
-        problems += past_problems(old, recipe, at, fresh)
+        problems += past_problems(old, recipe, at, fresh, pools)
         problems += changed_policy_problems(old, recipe, allow)
         if problems:
             raise RecipeError(wish.name, problems)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from shlex import quote
 
 from recipe.config import Recipe
+from recipe.config.view import VIEW_KEYS
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.turning import behind_problems
@@ -23,11 +24,11 @@ _PAST = "start another run to have it otherwise: what lies before the checkpoint
 def last_seen(before: Holdings, old: Recipe, new: Recipe) -> Holdings:
     """Where the pools of a branch were last: those with a path of their own are looked for there."""
     kept = {}
-    for name, pool in new.pools.items():
-        if name in before and old.pools[name].path == pool.path and old.pools_root == new.pools_root:
+    for name in new.pools:
+        if name in before and old.folder(name) == new.folder(name) and old.pools_root == new.pools_root:
             kept[name] = before[name]
             continue
-        if pool.path is None:
+        if new.folder(name) is None:
             fix = "give it a path; a stock alone is enough for `recipe plan` only"
             given, expected = "no path", "the folder of the pool"
             raise RecipeError.single(
@@ -93,12 +94,14 @@ def start_problems(old: Recipe, new: Recipe) -> list[Problem]:
     return [Problem("start.weights", start.weights, "a file or folder that is there", fix)]
 
 
-def past_problems(old: Recipe, new: Recipe, at: Snapshot, fresh: Sequence[str]) -> list[Problem]:
+def past_problems(
+    old: Recipe, new: Recipe, at: Snapshot, fresh: Sequence[str], pools: Mapping[str, Pool]
+) -> list[Problem]:
     """What a branch changes of what lies behind it; what begins anew with it may change."""
     allowed = {"seed", "tokenizer", "start"}
-    allowed |= {f"pools.{name}.{key}" for name in fresh for key in ("block_units", "eos", "bos")}
+    allowed |= {f"pools.{name}.{key}" for name in fresh for key in ("block_units", "eos", "bos", *VIEW_KEYS)}
     problems = []
-    for problem in behind_problems(old, new, at):
+    for problem in behind_problems(old, new, at, pools):
         if problem.where not in allowed:
             fix = problem.fix.replace("; or branch the run", "").replace(", or branch the run", "")
             problems.append(replace(problem, fix=_PAST if "branch the run" in fix else fix))

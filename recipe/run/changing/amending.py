@@ -14,9 +14,9 @@ from recipe.mixing.opening import close_pools, open_pools, pool_problems, settle
 from recipe.mixing.outlook import Outlook, outlook
 from recipe.mixing.snapshot import PoolState, Snapshot
 from recipe.mixing.trial import changed_policy_problems
-from recipe.mixing.turning import base_snapshot, behind_problems
+from recipe.mixing.turning import base_snapshot, behind_problems, filter_problems
 from recipe.mixing.unread import at_next_epoch
-from recipe.mixing.withdrawals import Withdrawals
+from recipe.mixing.withdrawals import Withdrawals, withdrawn_of
 from recipe.pools import Pool
 from recipe.pools.growth import Prefix, grown_from
 from recipe.run.canonical import Plain
@@ -124,10 +124,12 @@ def open_for(place: Place, new: Recipe, opens: Growth | None, pools_root: Path |
         RecipeError: a pool is missing or another one, or has grown and ``opens`` does not say what then.
     """
     holdings, old = place.state.holdings, place.state.recipe
+    if problems := list(filter_problems(old, new)):
+        raise RecipeError("pools of the run that would hold other documents", problems)
     known = known_paths(old, holdings, pools_root)
-    moved = {name for name in known if name in new.pools and new.pools[name].path != old.pools[name].path}
+    moved = {name for name in known if name in new.pools and new.folder(name) != old.folder(name)}
     known = {name: path for name, path in known.items() if name not in moved}
-    lacking = [name for name, pool in new.pools.items() if name not in known and pool.path is None]
+    lacking = [name for name in new.pools if name not in known and new.folder(name) is None]
     if lacking:
         fix = "give it a path; a stock alone is enough for `recipe plan` only"
         problems = [
@@ -170,7 +172,7 @@ def _with_growth(state: PoolState, change: Change, pool: Pool, withdrawn: Withdr
     """A pool's state once it has more parts."""
     state = grown_state(state, change.grown[pool.name])
     if change.opens == "now":
-        state = at_next_epoch(change.recipe, pool, state, withdrawn.of(pool.name))
+        state = at_next_epoch(change.recipe, pool, state, withdrawn_of(change.recipe, withdrawn, pool.name))
     return state
 
 
@@ -202,7 +204,7 @@ def worked_out(
             expected="a change of it",
             fix="say what shall change, such as stages.base.quotas.code=20%",
         )
-    if problems := behind_problems(old, new, at):
+    if problems := behind_problems(old, new, at, pools):
         problems = with_ways_back(folder.ledger, old, at, problems, AT)
         raise RecipeError(f"{folder.path}: changes of what is behind step {at.step}", problems)
     if problems := changed_policy_problems(old, new, allow):

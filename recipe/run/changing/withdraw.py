@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from recipe.config.view import parent_name
 from recipe.errors import RecipeError
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.opening import close_pools, open_pools
@@ -31,6 +32,7 @@ from recipe.run.ledger import damaged
 from recipe.run.opening import find_place, handle
 from recipe.run.place import subject_of
 from recipe.run.rows_of_kind import last_of_kind
+from recipe.run.state import State
 from recipe.run.statement import text_on_record
 from recipe.run.taken_down import withdrawn_elsewhere
 from recipe.run.tracing.documents import DocumentAt, chosen, find_ids, unknown_ids, ways_of
@@ -140,6 +142,7 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
         if again:
             lists = withdrawn_elsewhere(folder, state.withdrawn)
             found += [DocumentAt(name, number) for name, numbers in lists.items() for number in numbers]
+        found = _each_once(state, found)
         withdrawal, after = _worked_out(folder, state.withdrawn, found, pools)
         withdrawal = replace(
             withdrawal,
@@ -198,6 +201,18 @@ def _found(pools: Mapping[str, Pool], documents: Sequence[str | int]) -> list[Do
     if unknown:
         raise unknown_ids(pools, unknown)
     return found
+
+
+def _each_once(state: State, found: Sequence[DocumentAt]) -> list[DocumentAt]:
+    """Documents of a folder that several pools read, once: under the pool that was first named with it."""
+    named: dict[tuple[str, int], DocumentAt] = {}
+    for name in state.withdrawn.pools if state.withdrawn.number else ():
+        for number in state.withdrawn.documents(name).tolist():
+            named.setdefault((parent_name(state.recipe.pools, name), number), DocumentAt(name, number))
+    once = [
+        named.setdefault((parent_name(state.recipe.pools, each.pool), each.number), each) for each in found
+    ]
+    return list(dict.fromkeys(once))
 
 
 def _worked_out(

@@ -94,7 +94,8 @@ def _numbers_of(pool: Pool, ids: set[Id]) -> dict[Id, int]:
             values = pa.array(wanted, pa.int64() if kind is int else pa.string())
             for first, table in id_groups(pool.layout.table):
                 at = pc.index_in(table[column], value_set=values)
-                for row in np.flatnonzero(at.is_valid().to_numpy()).tolist():
+                rows = np.flatnonzero(at.is_valid().to_numpy())
+                for row in rows[pool.holds(first + rows)].tolist():
                     numbers[wanted[at[row].as_py()]] = first + row
     return numbers
 
@@ -159,10 +160,11 @@ def _same_content(pool: Pool, tokens: NDArray[Any]) -> list[int]:
 def _of_length(pool: Pool, num_tokens: int) -> NDArray[np.int64]:
     """Numbers of the documents with so many body tokens."""
     found = []
-    for first in range(0, pool.num_documents, _STRETCH):
+    for first in range(0, pool.num_numbers, _STRETCH):
         stored = np.diff(pool.offsets[first : first + _STRETCH + 1])
         most = 2 if pool.leads is None else 1 + int(pool.leads[first : first + _STRETCH].max(initial=0))
         near = first + np.flatnonzero((stored >= num_tokens) & (stored <= num_tokens + most))
+        near = near[pool.holds(near)]
         _, eos = pool.stored_marks(near)
         found.append(near[stored[near - first] - pool.fronts(near) - eos == num_tokens])
     return np.concatenate([*found, np.empty(0, np.int64)]).astype(np.int64)

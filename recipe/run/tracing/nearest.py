@@ -42,9 +42,9 @@ def nearest_id(pool: Pool, ways: Sequence[Id]) -> Id | None:
     """
     number = next((way for way in ways if isinstance(way, int)), None)
     if pool.layout.table is None or pool.card.ids == "number":
-        if number is None or not pool.num_documents:
+        if number is None or not pool.num_numbers:
             return None
-        return min(max(number, 0), pool.num_documents - 1)
+        return min(max(number, 0), pool.num_numbers - 1)
     near = None if number is None else _nearest_number(pool.layout.table, number)
     if near is not None:
         return near

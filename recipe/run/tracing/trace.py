@@ -223,7 +223,7 @@ def _tokens(course: Course, names: Mapping[DocumentAt, tuple[str, Id]]) -> dict[
 
 def _withdrawn(course: Course, names: Mapping[DocumentAt, tuple[str, Id]]) -> set[tuple[str, Id]]:
     """The documents that are withdrawn in a course."""
-    known = {pool: set(course.stream.ground.withdrawn.documents(pool).tolist()) for pool in course.pools}
+    known = {pool: set(course.stream.ground.withdrawn_of(pool).documents.tolist()) for pool in course.pools}
     return {name for at, name in names.items() if at.number in known[at.pool]}
 
 
