@@ -11,6 +11,30 @@ from pydantic import BeforeValidator
 from recipe.config.problems import TARGET, Fault, Place, Unresolved
 from recipe.config.strict_yaml import DEEPEST
 
+TRAINER_SETTINGS = (
+    "layers",
+    "heads",
+    "width",
+    "learning_rate",
+    "warmup_steps",
+    "decay",
+    "final_rate",
+    "decay_share",
+    "weight_decay",
+    "betas",
+    "clip",
+    "micro_batch",
+    "init_seed",
+    "device",
+    "threads",
+    "checkpoint_steps",
+    "keep",
+    "validation",
+    "final",
+    "validation_sequences",
+)
+"""The keys that the reference trainer reads of ``trainer:``; each has a default."""
+
 
 def exact(value: Any) -> Any:
     """The same with floats as their shortest decimal text (YAML gives that), and lists for tuples."""

@@ -8,13 +8,15 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from recipe.config.change import Change
+from recipe.config.free import TRAINER_SETTINGS
 from recipe.config.merging import STAGE_ALTERNATIVES, drop_alternatives
 from recipe.config.problems import TARGET, Fault, Place, Vocabulary, nearest, shown
 
 _NAMED = ("pools", "groups", "stages")
 """Mappings whose keys are names of the recipe's own: a new one needs a ``+``."""
 _FREE = ("trainer", "policy")
-"""Mappings whose keys are somebody else's: so does a new one there, lest a misspelt key go unnoticed."""
+"""Mappings whose keys are somebody else's: so does a new one there, lest a misspelt key go unnoticed; but
+for settings of the reference trainer, which have a default, in a block that holds no others."""
 
 
 def read_overrides(texts: Sequence[str]) -> tuple[list[Change], list[Fault]]:
@@ -87,6 +89,10 @@ def _new_in_free(data: dict[str, Any], change: Change) -> Fault | None:
     if not isinstance(holder, Mapping):
         return None
     known = list(map(str, holder))
+    if place[:depth] == ("trainer",) and set(known) <= set(TRAINER_SETTINGS):  # the reference trainer's own
+        known = list(TRAINER_SETTINGS)
+        if place[1] in known:
+            return None
     fix = nearest(place[depth], known, "name one of these;")
     expected = f"one of {', '.join(known) or 'none'}"
     return Fault(place[: depth + 1], change.text, expected, f"{fix} +{change.text} adds a new one")

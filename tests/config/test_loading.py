@@ -285,6 +285,10 @@ def test_G07_a_key_under_a_free_mapping_is_set_when_it_is_there_and_added_with_a
     }
     [problem] = problems("r.yaml", ["trainer.optimizer.ls=1"])
     assert (problem.where, "did you mean 'lr'?" in problem.fix) == ("trainer.optimizer.ls", True)
+    [problem] = problems(
+        "r.yaml", ["trainer.heads=2"]
+    )  # of the reference trainer, and this is another's block
+    assert (problem.where, problem.expected) == ("trainer.heads", "one of optimizer")
     assert load_recipe("r.yaml", ["policy={_target_: a.B, every: 1k}", "+policy.r=1"]).policy.params == {
         "r": 1
     }

@@ -3,12 +3,13 @@
 A trunk is trained half-way. From its checkpoint branch A keeps the mixture, and branch B gives the group
 of code pools five points of the English share, for the same steps and over the same seeds; then both are
 compared.
-What it does can be done with the commands that it prints.
+What it does can be done with the commands that it prints. ``--small`` and ``--tokens`` make it shorter.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from hashlib import blake2b
 from pathlib import Path
 
 from recipe.config import load_recipe
+from recipe.errors import RecipeError
 from recipe.integrations.training.loop import train
+from recipe.mixing.curriculum import Curriculum
 from recipe.pools import Pool
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
@@ -34,6 +37,16 @@ POOLS = Path("pools/ab")
 HELD_OUT = 8
 """One document of so many is held out, by the hash of its id: in whatever order they come."""
 MORE_CODE = "stages.base.quotas.code_all=20%"
+SMALL = (
+    "stages.base.tokens=128Ki",
+    "stages.base.chunk=32Ki",
+    "trainer.layers=1",
+    "trainer.width=32",
+    "trainer.heads=2",
+    "trainer.checkpoint_steps=4",
+    "trainer.validation_sequences=8",
+)
+"""What ``--small`` changes: an eighth of the tokens through a smaller model; it tells no mixtures apart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,8 +55,8 @@ class Trial:
 
     runs: Path
     """Folder of the runs."""
-    branch_step: int = 64
-    """Step of the trunk that the branches start from."""
+    branch_step: int | None = None
+    """Step of the trunk that the branches start from; default: half-way."""
     seeds: tuple[int, ...] = (1, 2, 3)
     overrides: tuple[str, ...] = ()
     """Of the recipe ``ab``."""
@@ -78,11 +91,13 @@ def try_mixtures(trial: Trial) -> list[Path]:
         The folders of the branches: A for every seed, then B.
     """
     trunk = trial.runs / "trunk"
-    trial.say(f"recipe run ab --name {trunk.name} --runs-dir {trial.runs}    # to step {trial.branch_step}")
+    words = shlex.join(["ab", *trial.overrides])
     with resume_or_start(load_recipe("ab", list(trial.overrides)), trunk) as run:
-        train(run, stop_step=trial.branch_step)
+        step = run.num_steps // 2 if trial.branch_step is None else trial.branch_step
+        trial.say(f"recipe run {words} --name {trunk.name} --runs-dir {trial.runs}    # to step {step}")
+        train(run, stop_step=step)
     seeds = ",".join(map(str, trial.seeds))
-    origin = f"{trunk}@step:{trial.branch_step}"
+    origin = f"{trunk}@step:{step}"
     for name, words in (("A", ""), ("B", f" {MORE_CODE} --from english")):
         trial.say(f"recipe branch {origin} {name} -m seed={seeds}{words} --yes")
     paths = []
@@ -105,14 +120,35 @@ def _wishes(seeds: Sequence[int]) -> Iterator[Wish]:
             yield Wish(name=f"{name}-{seed}", overrides=(f"seed={seed}", *changes), from_pool=giver)
 
 
+def _trial(args: argparse.Namespace) -> Trial:
+    """The comparison that the words ask for; what cannot be one is refused before any pool is made."""
+    overrides: tuple[str, ...] = SMALL if args.small else ()
+    size = "-small" if args.small else ""
+    if args.tokens is not None:
+        size, overrides = f"-{args.tokens}", (f"stages.base.tokens={args.tokens}",)
+    if Curriculum.from_recipe(load_recipe("ab", list(overrides))).num_steps < 2:
+        expected, fix = "two steps or more, half for the trunk", "give more tokens, such as 64Ki"
+        raise RecipeError.single("ab", "--tokens", given=args.tokens, expected=expected, fix=fix)
+    runs = args.runs if args.runs is not None else Path(f"runs/ab{size}")
+    return Trial(runs=runs, seeds=tuple(args.seeds), overrides=overrides)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Pools, trunk and branches, in the working directory; says how to compare them."""
     parser = argparse.ArgumentParser(prog="python -m recipe.integrations.training.ab", description=__doc__)
-    parser.add_argument("--runs", type=Path, default=Path("runs/ab"), help="default: runs/ab")
+    parser.add_argument("--runs", type=Path, help="default: runs/ab, with its size where that is another")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="default: 1 2 3")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--tokens", help="of every run, such as 256Ki; branches start half-way (default: 1Mi)")
+    size.add_argument("--small", action="store_true", help=f"for a try: {' '.join(SMALL)}")
     args = parser.parse_args(argv)
-    make_pools(POOLS)
-    paths = try_mixtures(Trial(runs=args.runs, seeds=tuple(args.seeds)))
+    try:
+        trial = _trial(args)
+        make_pools(POOLS)
+        paths = try_mixtures(trial)
+    except RecipeError as error:
+        print(error, file=sys.stderr)
+        return 2
     print(f"recipe compare {' '.join(map(str, paths))} --no-worse-than english.loss=0.05 --figure ab.svg")
     return 0
 

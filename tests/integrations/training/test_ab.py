@@ -9,11 +9,20 @@ import pytest
 
 import recipe
 from recipe.cli.main import main
-from recipe.integrations.training.ab import POOLS, Trial, make_pools, try_mixtures
+from recipe.integrations.training.ab import POOLS, SMALL, Trial, make_pools, try_mixtures
+from recipe.integrations.training.ab import main as ab
 from recipe.pools import open_pool
 
-SMALL = ("stages.base.tokens=64Ki", "stages.base.chunk=16Ki", "trainer.layers=1", "trainer.width=16",
-         "trainer.checkpoint_steps=4", "+trainer.validation_sequences=2", "trainer.threads=1")  # fmt: skip
+TOY = (
+    "stages.base.tokens=64Ki",
+    "stages.base.chunk=16Ki",
+    "trainer.layers=1",
+    "trainer.heads=2",
+    "trainer.width=16",
+    "trainer.checkpoint_steps=4",
+    "trainer.validation_sequences=2",
+    "trainer.threads=1",
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
         make_pools(POOLS)
-        try_mixtures(Trial(runs=Path("runs/ab"), branch_step=4, overrides=SMALL, say=lambda line: None))
+        try_mixtures(Trial(runs=Path("runs/ab"), branch_step=4, overrides=TOY, say=lambda line: None))
     return path
 
 
@@ -65,5 +74,23 @@ def test_the_figure_shows_every_area_and_the_interval_of_every_mark(folder, monk
 def test_going_on_with_what_is_there_trains_nothing_again(folder, monkeypatch):
     monkeypatch.chdir(folder)
     before = {file: file.stat().st_mtime_ns for file in Path("runs/ab").rglob("*.pt")}
-    try_mixtures(Trial(runs=Path("runs/ab"), branch_step=4, overrides=SMALL, say=lambda line: None))
+    try_mixtures(Trial(runs=Path("runs/ab"), branch_step=4, overrides=TOY, say=lambda line: None))
     assert {file: file.stat().st_mtime_ns for file in Path("runs/ab").rglob("*.pt")} == before
+
+
+def test_a_smaller_comparison_is_asked_for_and_the_usual_one_stays(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    usual = recipe.load_recipe("ab").stages["base"]
+    assert (usual.tokens, recipe.load_recipe("ab", list(SMALL)).stages["base"].tokens) == (1 << 20, 1 << 17)
+    assert ab(["--tokens", "16Ki", "--seeds", "7"]) == 0
+    out = capsys.readouterr().out
+    assert "recipe run ab stages.base.tokens=16Ki --name trunk --runs-dir runs/ab-16Ki    # to step 1" in out
+    assert recipe.run_status("runs/ab-16Ki/B-7").positions == 16 * 1024
+
+
+@pytest.mark.parametrize("tokens", ["8Ki", "16Kx"])
+def test_a_comparison_without_a_half_way_is_refused_and_makes_nothing(tmp_path, monkeypatch, capsys, tokens):
+    monkeypatch.chdir(tmp_path)
+    assert ab(["--tokens", tokens]) == 2
+    assert "fix" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from recipe.config import load_recipe
+from recipe.config.free import TRAINER_SETTINGS
 from recipe.errors import RecipeError
 from recipe.integrations.training.rate import rate_at
 from recipe.integrations.training.settings import Settings, settings_of
@@ -12,6 +14,15 @@ from recipe.integrations.training.settings import Settings, settings_of
 def test_decimals_come_as_text_and_are_numbers():
     told = settings_of({"learning_rate": "3e-4", "betas": ["0.9", "0.99"], "layers": 2})
     assert (told.learning_rate, told.betas, told.layers) == (3e-4, (0.9, 0.99), 2)
+
+
+def test_every_setting_may_be_overridden_where_the_recipe_leaves_it_at_its_default():
+    assert set(TRAINER_SETTINGS) == set(Settings.model_fields)
+    made = load_recipe("ab", ["trainer.heads=2", "trainer.keep=3"])
+    assert (settings_of(made.trainer).heads, settings_of(made.trainer).keep) == (2, 3)
+    with pytest.raises(RecipeError, match="did you mean 'heads'") as refused:
+        load_recipe("ab", ["trainer.haeds=2"])
+    assert refused.value.problems[0].expected == f"one of {', '.join(TRAINER_SETTINGS)}"
 
 
 WHOLE = "a whole number, 1..1024"
