@@ -12,6 +12,7 @@ from rich.table import Table
 from recipe.cli.options import add_json, is_whole
 from recipe.cli.output import print_json, print_tables, progress, say
 from recipe.pools.pool import Pool
+from recipe.text.kinds import FORMATS
 from recipe.text.preparation import PrepareOptions, Progress
 from recipe.text.prepare import QUARANTINE_NAME, prepare_pool
 from recipe.text.sources import ReadOptions
@@ -27,9 +28,15 @@ Examples:
   recipe prepare pools/zh zh.jsonl.gz --text-key content --id-key doc_id --on-bad skip
   recipe prepare pools/books books/ --include '*.md' --sections markdown
   recipe prepare pools/mail mail.jsonl --group-key thread --repeats 64
+  recipe prepare pools/wiki s3://corpora/wiki --include '*.parquet' --text-key page.body --tag-key lang
+  recipe prepare pools/saved datasets/saved/train
+  recipe prepare pools/notes notes.tar.zst --text-member md
   recipe prepare pools/web-2 texts/new.jsonl.zst --extends pools/web
 
 Interrupted, the same command goes on where it stopped. A pool made from the same is left as it is.
+Every record read is a document, empty, or left out for a reason: the numbers printed add up.
+Stores are opened by fsspec, with its own settings and variables of the environment (AWS_ENDPOINT_URL, …);
+for s3:// install token-recipe[s3].
 """
 
 
@@ -41,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sources",
         nargs="+",
         metavar="SOURCE",
-        help="JSON lines or text, plain, .gz or .zst; or a folder of them",
+        help="JSON lines or text, plain, .gz or .zst; .parquet; .arrow; .tar, .tar.gz or .tar.zst as "
+        "WebDataset writes them; a folder of these, or one that 'datasets' saved; or a URL, such as s3://bucket/folder",
     )
     parser.add_argument(
         "--tokenizer",
@@ -72,12 +80,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     reading = parser.add_argument_group("reading")
-    choices = ("auto", "jsonl", "text")
-    reading.add_argument("--format", choices=choices, default="auto", help="default: by the file's suffix")
-    reading.add_argument("--text-key", default="text", metavar="KEY", help="'a.b' is b inside a")
-    reading.add_argument("--id-key", metavar="KEY", help="default: 'id', or else file and line")
+    reading.add_argument("--format", choices=FORMATS, default="auto", help="default: by the file's suffix")
     reading.add_argument(
-        "--place-ids", action="store_true", help="ids are file and line, whatever the records say"
+        "--text-key", default="text", metavar="KEY", help="key or column of the text; 'a.b' is b inside a"
+    )
+    reading.add_argument(
+        "--text-member",
+        metavar="SUFFIX",
+        help="of a tar: the member that is a record's text, such as md; or json, whose --text-key is it "
+        "(default: txt where there is one, else json; the other keys are always those of json)",
+    )
+    reading.add_argument(
+        "--id-key", metavar="KEY", help="default: 'id', or else file and line (row, member), from 1"
+    )
+    reading.add_argument(
+        "--place-ids",
+        action="store_true",
+        help="ids are file and line (row, member), whatever the records say",
     )
     reading.add_argument("--group-key", metavar="KEY", help="documents of one group stay together")
     reading.add_argument(
@@ -105,15 +124,16 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         "--on-bad",
         choices=("error", "skip", "replace"),
         default="error",
-        help="stop (default); leave out and count; or put U+FFFD for what is no character",
+        help="stop (default); leave out and count, with place and reason in the pool's quarantine.jsonl; or "
+        "put U+FFFD for what is no character, and leave out what that does not repair",
     )
     reading.add_argument(
         "--max-line-bytes",
         type=_positive,
         default=256 << 20,
         metavar="N",
-        help="longer records are bad ones (default: 256 MiB); a text takes about 4 times its size of memory, "
-        "with a tokenizer.json about 100 times",
+        help="longer lines, files, texts of rows and members are bad records (default: 256 MiB); a text "
+        "takes about 4 times its size of memory, with a tokenizer.json about 100 times",
     )
 
 
@@ -135,6 +155,7 @@ def execute(args: argparse.Namespace) -> int:
             group_key=args.group_key,
             group_depth=args.group_depth,
             tag_keys=tuple(args.tag_key),
+            text_member=args.text_member,
             units_key=args.units_key,
             sections=args.sections,
             include=tuple(args.include),

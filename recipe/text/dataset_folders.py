@@ -48,7 +48,7 @@ def check_splits(found: Sequence[Found], kept: Sequence[Found], problems: list[P
             splits = sorted(read & set(map(str, names)))
             if len(splits) > 1:
                 given = f"splits {', '.join(splits)} of one dataset"
-                split = f"{str(file.place).removesuffix(DICT)}{splits[0]}"
+                split = str(file.place).removesuffix(DICT) + ("train" if "train" in splits else splits[0])
                 fix = f"name {split}, or leave the others out with --exclude"
                 problems.append(Problem(str(file.place), given, "one split", fix))
 

@@ -54,14 +54,16 @@ def raw_rows(
         try:
             with _faults():
                 slices = opened(path, options, wanted)
-                start, batch = next(slices, (0, None))
-            while batch is not None:
-                for row, raw in enumerate(_rows(index, start, batch, options), start=start + 1):
+                some = next(slices, None)
+            while some is not None:
+                with _faults():
+                    raws = list(_rows(index, some, options))
+                for row, raw in enumerate(raws, start=some.start + 1):
                     if wanted is None or row in wanted:
                         yield raw
-                row = start + batch.num_rows
+                row = some.start + some.batch.num_rows
                 with _faults():
-                    start, batch = next(slices, (0, None))
+                    some = next(slices, None)
         except TruncatedError as error:
             yield Raw(index, row + 1, b"", "truncated", f"a table that is whole: {error}")
 
@@ -77,11 +79,18 @@ def _faults() -> Iterator[None]:
         raise TruncatedError(" ".join(str(error).split())[:300]) from error
 
 
-_Slices = Iterator[tuple[int, pa.RecordBatch]]
-"""First row, from 0, and some rows."""
+@dataclass(frozen=True, slots=True)
+class _Some:
+    """Some rows."""
+
+    start: int
+    """First of them, from 0."""
+    batch: pa.RecordBatch
+    names: list[str]
+    """All columns of the file."""
 
 
-def _parquet_slices(path: Path, options: ReadOptions, wanted: Collection[int] | None) -> _Slices:
+def _parquet_slices(path: Path, options: ReadOptions, wanted: Collection[int] | None) -> Iterator[_Some]:
     # Pages are read as they are needed: pre_buffer would hold all of a row group.
     with pq.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
         keys = _found_keys(file.schema_arrow, options)
@@ -96,13 +105,13 @@ def _parquet_slices(path: Path, options: ReadOptions, wanted: Collection[int] | 
             at = rows.start
             size = min(MOST_ROWS, max(1, SLICE_BYTES * len(rows) // max(1, group.total_byte_size)))
             for batch in file.iter_batches(size, row_groups=[number], columns=columns, use_threads=False):
-                yield at, batch
+                yield _Some(at, batch, file.schema_arrow.names)
                 at += batch.num_rows
             if at != rows.stop:
                 raise TruncatedError(f"row group {number} states {len(rows)} rows and has {at - rows.start}")
 
 
-def _arrow_slices(path: Path, options: ReadOptions, wanted: Collection[int] | None) -> _Slices:
+def _arrow_slices(path: Path, options: ReadOptions, wanted: Collection[int] | None) -> Iterator[_Some]:
     """Batches are mapped, not read: a batch as large as the file takes no memory but what is looked at."""
     start = 0
     with pa.memory_map(str(path)) as source:
@@ -111,7 +120,7 @@ def _arrow_slices(path: Path, options: ReadOptions, wanted: Collection[int] | No
             start += batch.num_rows
             if wanted is None or any(row - 1 in rows for row in wanted):
                 for at in range(0, batch.num_rows, MOST_ROWS):
-                    yield rows.start + at, batch.slice(at, MOST_ROWS)
+                    yield _Some(rows.start + at, batch.slice(at, MOST_ROWS), batch.schema.names)
 
 
 def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
@@ -140,12 +149,13 @@ class _Texts:
     detail: str = ""
 
 
-def _rows(index: int, start: int, batch: pa.RecordBatch, options: ReadOptions) -> Iterator[Raw]:
+def _rows(index: int, some: _Some, options: ReadOptions) -> Iterator[Raw]:
+    batch = some.batch
     keys = _found_keys(batch.schema, options)
-    texts = _texts(batch, keys.get(options.text_key), options)
+    texts = _texts(some, keys.get(options.text_key), options.text_key)
     fields = {key: _values(_column(batch, steps)) for key, steps in keys.items() if key != options.text_key}
     for at, text in enumerate(texts.values):
-        line = start + at + 1
+        line = some.start + at + 1
         bad = next((key for key, values in fields.items() if values[at] is _BAD), None)
         if texts.fault is not None:
             yield Raw(index, line, b"", texts.fault, texts.detail)
@@ -159,14 +169,13 @@ def _rows(index: int, start: int, batch: pa.RecordBatch, options: ReadOptions) -
             yield Raw(index, line, text, fields={key: values[at] for key, values in fields.items()})
 
 
-def _texts(batch: pa.RecordBatch, steps: list[str] | None, options: ReadOptions) -> _Texts:
+def _texts(some: _Some, steps: list[str] | None, key: str) -> _Texts:
     """Texts as bytes: whether they are UTF-8 is looked at row by row, later."""
-    nothing: list[bytes | None] = [None] * batch.num_rows
-    key = options.text_key
+    nothing: list[bytes | None] = [None] * some.batch.num_rows
     if steps is None:
-        names = ", ".join(map(repr, batch.schema.names[:10])) or "none"
+        names = ", ".join(map(repr, some.names[:10])) or "none"
         return _Texts(nothing, "text_missing", f"a column {key!r}; columns found: {names}")
-    column = _column(batch, steps)
+    column = _column(some.batch, steps)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_dictionary(column.type):

@@ -9,7 +9,21 @@ import tarfile
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-RECORDS = [{"id": f"d{i}", "text": f"text {i} é\n{'x' * (i % 5)}", "lang": ("en", "zh")[i % 2]} for i in range(25)]
+from recipe.text.documents import Tally
+from recipe.text.readers import read_documents
+from recipe.text.sources import ReadOptions
+
+RECORDS = [
+    {"id": f"d{i}", "text": f"text {i} é\n{'x' * (i % 5)}", "lang": ("en", "zh")[i % 2]} for i in range(25)
+]
+
+
+def read(path, **options):
+    """Documents, tally, refusals; what is read is what is kept, empty or refused."""
+    tally, refused = Tally(), []
+    documents = list(read_documents([path], ReadOptions(**options), tally=tally, quarantine=refused.append))
+    assert tally.read == len(documents) + tally.empty + len(refused)
+    return documents, tally, refused
 
 
 def write_jsonl(path, records=RECORDS):
@@ -17,14 +31,19 @@ def write_jsonl(path, records=RECORDS):
 
 
 def write_parquet(path, records=RECORDS, row_group_size=7, **options):
-    pq.write_table(pa.Table.from_pylist(records), path, row_group_size=row_group_size, **options)
+    table = records if isinstance(records, pa.Table) else pa.Table.from_pylist(records)
+    pq.write_table(table, path, row_group_size=row_group_size, **options)
 
 
 def write_arrow(path, records=RECORDS, *, stream=True, batch=7):
-    table = pa.Table.from_pylist(records)
+    table = records if isinstance(records, pa.Table) else pa.Table.from_pylist(records)
     new = pa.ipc.new_stream if stream else pa.ipc.new_file
-    with new(path, table.schema) as writer:
+    with new(str(path), table.schema) as writer:
         writer.write_table(table, max_chunksize=batch)
+
+
+def write_arrow_file(path, records=RECORDS):
+    write_arrow(path, records, stream=False)
 
 
 def write_tar(path, members, mode="w"):
