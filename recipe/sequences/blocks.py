@@ -13,6 +13,9 @@ tokens that were still to be served fresh are dropped as ``withdrawn``. Nothing 
 
 Returned ranges. Of a cut with a ``stop`` only the sequences ``served..stop`` go on: what a skip gave back
 of the block, in the arrangement that it had then.
+
+Documents that belong to another pool of the same folder under the rule (`recipe.sequences.ownership`) are
+left out in the same two ways, as ``elsewhere``; of those that were withdrawn, too, nothing more is said.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from recipe.pools import Pool
 from recipe.sequences.bundles import bundled, joined_rows, packed
 from recipe.sequences.concat import Joining, join_runs
 from recipe.sequences.near_cuts import reading_of
+from recipe.sequences.ownership import owned_elsewhere
 from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks, order_name
 from recipe.sequences.relations import relations_of, separators_kept, without_separators
 from recipe.sequences.rows import KINDS, Rows, count_rows, in_rows
@@ -157,13 +161,14 @@ def plan_block(
     taken_down = withdrawn[0].of(documents) if len(withdrawn[0].documents) else None
     runs: NDArray[np.int64] | None = None
     for depth, cut in enumerate(cuts):
-        kept, shown, runs, _ = _without(taken_down, cut.withdrawn, (measured, runs))
+        others = owned_elsewhere(pool, cut.rule, documents)
+        kept, shown, runs, _ = _without((taken_down, cut.withdrawn), others, (measured, runs))
         rows = _arrange(cut.rule, (pool, place, documents), (kept, shown, runs, depth)).rows
         runs = _left_over(rows, cut.served, cut.stop)
-    kept, shown, runs, gone = _without(taken_down, withdrawn[1], (measured, runs))
+    others = owned_elsewhere(pool, rule, documents)
+    kept, shown, runs, gone = _without((taken_down, withdrawn[1]), others, (measured, runs))
     rows, dropped, aligned = _arrange(rule, (pool, place, documents), (kept, shown, runs, len(cuts)))
-    if gone:
-        dropped["withdrawn"] = gone
+    dropped.update(gone)
     starts = np.asarray(pool.offsets[documents]) + measured.fronts
     totals = count_rows(rows, measured, rule)
     lists = (documents, measured.tokens, starts, rows, totals)
@@ -171,22 +176,32 @@ def plan_block(
 
 
 def _without(
-    taken_down: NDArray[np.int64] | None, number: int, state: tuple[Documents, NDArray[np.int64] | None]
-) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64] | None, int]:
-    """Documents and runs without those withdrawn by a number, and the tokens that this takes away.
+    withdrawn: tuple[NDArray[np.int64] | None, int],
+    others: NDArray[np.bool_] | None,
+    state: tuple[Documents, NDArray[np.int64] | None],
+) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64] | None, dict[str, int]]:
+    """Documents and runs without those withdrawn by a number and those of others, and what this takes away.
 
-    Second: int64[n] body tokens of documents, 0 of those withdrawn, whatever of them is still to be served.
+    Second: int64[n] body tokens of documents, 0 of those left out, whatever of them is still to be served.
     """
-    measured, runs = state
-    if taken_down is None or number == 0:
-        return measured, measured.tokens, runs, 0
-    gone = (taken_down > 0) & (taken_down <= number)
+    (taken_down, number), (measured, runs) = withdrawn, state
+    out = {}
+    if taken_down is not None and number:
+        out["withdrawn"] = (taken_down > 0) & (taken_down <= number)
+    if others is not None:
+        out["elsewhere"] = others & ~out["withdrawn"] if out else others
+    if not out:
+        return measured, measured.tokens, runs, {}
+    gone = np.logical_or.reduce(list(out.values()))
     shown = np.where(gone, 0, measured.tokens)
     if runs is None:
-        lost = int(measured.tokens[gone].sum())
-        return measured._replace(tokens=shown), shown, None, lost
-    hit = gone[runs[:, 0]]
-    return measured, shown, runs[~hit], int((runs[hit, 2] - runs[hit, 1]).sum())
+        lost = {reason: int(measured.tokens[hit].sum()) for reason, hit in out.items()}
+        kept = measured._replace(tokens=shown)
+    else:
+        sizes, of = runs[:, 2] - runs[:, 1], runs[:, 0]
+        lost = {reason: int(sizes[hit[of]].sum()) for reason, hit in out.items()}
+        kept, runs = measured, runs[~gone[of]]
+    return kept, shown, runs, {reason: tokens for reason, tokens in lost.items() if tokens}
 
 
 def holds_withdrawn(block: Block, sequences: tuple[int, int], withdrawn: Withdrawn, number: int) -> bool:
