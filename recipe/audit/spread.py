@@ -165,7 +165,8 @@ def _documents(read: Read, blocks: Blocks) -> Iterator[NDArray[np.int64]]:
     if blocks.is_epoch and read.book.fraction is None:
         stop = pool.num_numbers if blocks.prefix is None else first_of_unit(pool, blocks.prefix[0])
         for start in range(0, stop, _PIECE):
-            yield np.arange(start, min(start + _PIECE, stop))
+            numbers = np.arange(start, min(start + _PIECE, stop))
+            yield numbers[pool.holds(numbers)]
         return
     for block in range(blocks.first, blocks.stop):
         place = read.book.place(Cursor(blocks.epoch, block, prefix=blocks.prefix))
