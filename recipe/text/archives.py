@@ -33,6 +33,9 @@ def raw_members(index: int, file: SourceFile, options: ReadOptions, digest: Any 
                     record = _Record(stem, number)
                 record.add(suffix, data, member.size > options.max_line_bytes)
         except TruncatedError as error:
+            if isinstance(error, _BehindEndError) and record is not None:
+                yield record.raw(index, options)
+                record = None
             # Members of the record that was begun may be lost: it is the one that is left out.
             at = (number, record.stem) if record is not None else (None, None)
             empty = file.size == 0
@@ -136,6 +139,10 @@ def _needs_fields(options: ReadOptions) -> bool:
     return bool(not options.place_ids or options.group_key or options.tag_keys or options.units_key)
 
 
+class _BehindEndError(TruncatedError):
+    """The archive is whole, and something stands behind it."""
+
+
 class _Archive(tarfile.TarFile):
     """A tar that knows whether its end mark was seen."""
 
@@ -157,6 +164,8 @@ class _Header(tarfile.TarInfo):
                 raise TruncatedError("it has no end mark") from error
             raise
         except tarfile.HeaderError as error:
+            if archive.ended:
+                raise _BehindEndError("bytes behind its end that are no tar") from error
             raise TruncatedError(f"a header that is none: {error}") from error
         archive.ended = False
         return header

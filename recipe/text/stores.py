@@ -201,5 +201,5 @@ def _unreachable(place: Remote, error: Exception) -> Problem:
 
 def read_small(place: Stored) -> bytes:
     """All of a small file."""
-    with open_stored(place) as file:
-        return io.BufferedReader(file).read()
+    with io.BufferedReader(open_stored(place)) as file:
+        return file.read()
