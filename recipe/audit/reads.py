@@ -229,4 +229,5 @@ def drops(rule: Rule) -> bool:
     """Whether a rule may leave out tokens of a document."""
     if rule.method == "concat":
         return rule.tail != "keep"
-    return rule.tail in ("drop", "backfill") or rule.oversize != "split" or rule.density is not None
+    leaves_out = rule.density is not None or rule.duplicates is not None or bool(rule.behind)
+    return rule.tail in ("drop", "backfill") or rule.oversize != "split" or leaves_out

@@ -179,10 +179,10 @@ def _kept(read: Read, rule: Rule, documents: NDArray[np.int64]) -> NDArray[np.in
     tokens = measured.tokens
     if known.number:
         tokens = np.where(known.of(documents) > 0, 0, tokens)
-    if not drops(rule):
     others = owned_elsewhere(read.book.pool, rule, documents)
     if others is not None:
         tokens = np.where(others, 0, tokens)
+    if not drops(rule):
         return tokens
     pieces = slice_documents(measured._replace(tokens=tokens), cutting_of(rule)).pieces
     kept = np.zeros(len(tokens), np.int64)
@@ -193,7 +193,8 @@ def _kept(read: Read, rule: Rule, documents: NDArray[np.int64]) -> NDArray[np.in
 def _keeps_beginnings(rule: Rule) -> bool:
     """Whether lengths alone tell what a rule leaves out of a document: its end, in every epoch the same."""
     is_fixed = not rule.random_offset and rule.align == "none"
-    return rule.method != "concat" and rule.density is None and is_fixed
+    leaves_out = rule.density is not None or rule.duplicates is not None
+    return rule.method != "concat" and not leaves_out and is_fixed
 
 
 def _planned(pool: Pool, read: Read, blocks: Blocks) -> Iterator[Part]:

@@ -71,6 +71,8 @@ class Rule:
     """Whether a long document's windows start at a place that hashes choose."""
     density: tuple[Fraction, Fraction, Fraction] | None = None
     """Shares of pieces that are kept in head, middle and tail; None: all."""
+    duplicates: Fraction | None = None
+    """Part of a window's fresh tokens that repeats at least, for it to be left out; None: none is."""
     specials: Specials = "document"
     align: Align = "none"
     align_within: int = 0

@@ -11,9 +11,9 @@ from pydantic_core import PydanticCustomError
 
 from recipe.config.partial import Model, overlay
 from recipe.config.problems import Fault, faults, nearest, problem
-from recipe.config.share_values import LARGEST_TERM, WEIGHT_PATTERN, write_weight
+from recipe.config.share_values import LARGEST_TERM, LONGEST_PERCENT, WEIGHT_PATTERN, write_weight
 from recipe.config.values import Amount, Count, amount_schema, read_count
-from recipe.maths.shares import parse_weight, weight_text
+from recipe.maths.shares import PERCENT_PATTERN, parse_percent, parse_weight, percent_text, weight_text
 
 Tail = Literal["keep", "backfill", "drop", "pad"]
 Oversize = Literal["split", "truncate", "drop", "route"]
@@ -103,6 +103,39 @@ Density = Annotated[
 """Shares of pieces by region; empty: all are kept."""
 
 
+_DUPLICATES = {"keep": Fraction(0), "drop": Fraction(1)}
+
+
+def _read_duplicates(given: object) -> Fraction:
+    """The part of a window that repeats at least, for it to be dropped; 0: all are kept."""
+    if isinstance(given, str) and given.strip() in _DUPLICATES:
+        return _DUPLICATES[given.strip()]
+    try:
+        part = parse_percent(given)
+    except ValueError:
+        expected = "one of keep, drop, or percent text, above 0% and up to 100%"
+        fix = nearest(given, tuple(_DUPLICATES)) if isinstance(given, str) else "write drop, or 80%"
+        raise problem("", given=given, expected=expected, fix=fix) from None
+    if not 0 < part <= 1 or len(str(given).strip()) > LONGEST_PERCENT:
+        expected = f"percent text above 0% and up to 100%, of at most {LONGEST_PERCENT} characters"
+        raise problem("", given=given, expected=expected, fix="write 80%, drop for 100%, or keep")
+    return part
+
+
+def write_duplicates(part: Fraction) -> str:
+    """``keep``, ``drop`` or the part as percent text."""
+    return {at: word for word, at in _DUPLICATES.items()}.get(part) or percent_text(part)
+
+
+Duplicates = Annotated[
+    Fraction,
+    PlainValidator(_read_duplicates),
+    PlainSerializer(write_duplicates, return_type=str),
+    WithJsonSchema({"anyOf": [{"enum": list(_DUPLICATES)}, {"type": "string", "pattern": PERCENT_PATTERN}]}),
+]
+"""Windows that repeat: ``keep``, ``drop``, or drop those of which a part repeats."""
+
+
 class SlicingConfig(Model):
     """How documents longer than a window are cut; what is left out has its default, or the stage's rule."""
 
@@ -126,6 +159,11 @@ class SlicingConfig(Model):
     density: Density | None = None
     """Pieces that are kept of a document longer than a window: 1 (all, default), or a share by region:
     ``{middle: 0.5}``. The others are left out by keyed hashes and counted as ``thinned``."""
+    duplicates: Duplicates | None = None
+    """Windows that repeat what stands earlier in their document or group: ``keep`` (default), ``drop``, or
+    drop those of which so much repeats: ``80%``. First and last windows and those in which a section begins
+    stay; the others are counted as ``duplicate``. The pool must know what repeats (`recipe prepare
+    --repeats`)."""
     specials: Specials | None = None
     """What BOS and EOS stand round: the ``document`` (default), or every ``window``."""
     align: Align | None = None
@@ -172,6 +210,7 @@ class SlicingConfig(Model):
             strides=strides if head != middle or tail != middle else None,
             random_offset=self.offset == "random",
             density=(kept[0], kept[1], kept[2]) if set(kept) != {1} else None,
+            duplicates=self.duplicates or None,
             specials=self.specials or "document",
             align=align,
             align_within=within,
@@ -192,6 +231,7 @@ class Slicing(Model):
     strides: tuple[int, int, int] | None
     random_offset: bool
     density: tuple[Fraction, Fraction, Fraction] | None
+    duplicates: Fraction | None
     specials: Specials
     align: Align
     align_within: int

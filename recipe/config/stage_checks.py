@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from recipe.config.partial import Model, given_of, is_given, overlay, run_checks
 from recipe.config.problems import Fault
-from recipe.config.slicing import WINDOW_MARKS, SlicingConfig
+from recipe.config.slicing import WINDOW_MARKS, SlicingConfig, write_duplicates
 from recipe.config.stage import BATCHES, LENGTHS, SHARES, Stage
 
 LARGEST_BATCH = 2**37
@@ -145,10 +145,12 @@ def _concat_cuts_anywhere(slicing: SlicingConfig, stage: Stage) -> Iterator[Faul
     """Documents that are joined before they are cut have no windows of their own."""
     if stage.packing.method != "concat":
         return
+    duplicates = None if slicing.duplicates is None else write_duplicates(slicing.duplicates)
     options = (
         ("stride", slicing.stride if isinstance(slicing.stride, dict) else None, None, "one number"),
         ("offset", slicing.offset, 0, "0"),
         ("density", slicing.density or None, None, "1"),
+        ("duplicates", duplicates, "keep", "keep"),
         ("specials", slicing.specials, "document", "document"),
         ("align", slicing.align, "none", "none"),
     )

@@ -106,6 +106,7 @@ VOCABULARY = Vocabulary(
         ("stages", "*", "slicing"): "slicing: {window: 4096, stride: 3584}",
         ("stages", "*", "slicing", "stride"): "stride: 3584, or {head: 2048, middle: 4096, tail: 2048}",
         ("stages", "*", "slicing", "density"): "density: {middle: 0.5}",
+        ("stages", "*", "slicing", "duplicates"): "duplicates: drop, or 80%",
         ("stages", "*", "packing"): "packing: best_fit",
         ("stages", "*", "packing", "document_multiple"): "document_multiple: 16 or 2*cp",
         ("stages", "*", "packing", "eos_keep"): "eos_keep: 50%",

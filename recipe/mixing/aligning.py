@@ -11,6 +11,7 @@ from recipe.config.share_checks import takes_part
 from recipe.errors import Problem, RecipeError
 from recipe.pools import Pool
 from recipe.sequences.boundaries import Edges, edge_table
+from recipe.sequences.duplicates import known_repeats
 from recipe.sequences.near_cuts import edges_of
 from recipe.text.tokenizers import load_tokenizer
 from recipe.text.vocabulary import token_bytes
@@ -65,7 +66,7 @@ def _table(spec: str, eos: int | None) -> tuple[Edges, str]:
 
 
 def slicing_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> Iterator[Problem]:
-    """Pools whose cuts cannot be aligned as the recipe wants, or that have no ids for marks round windows."""
+    """Pools that lack what their slicing needs: places to cut at, what repeats, ids of marks."""
     for name, pool in pools.items():
         drawn = [stage for stage in recipe.stages.values() if takes_part(stage, name, recipe.groups)]
         rules = [recipe.rule(stage.name, name) for stage in drawn]
@@ -73,6 +74,11 @@ def slicing_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> Iterator[Prob
             give_edges(recipe, pool)
             try:
                 edges_of(pool, rule)
+            except RecipeError as error:
+                yield from error.problems
+        if any(rule.duplicates is not None for rule in rules):
+            try:
+                known_repeats(pool)
             except RecipeError as error:
                 yield from error.problems
         lacking = [mark for mark, id in (("bos", pool.bos), ("eos", pool.eos)) if id is None]

@@ -61,6 +61,9 @@ class EpochYield:
     alignment: AlignmentCost | None = None
     """None: nothing is aligned."""
 
+    duplicates: Fraction | None = None
+    """Windows that are left out as duplicates; None: none would be."""
+
     is_declared: bool = False
     """Only the size of the pool is known: sequences are full, and the need is what is planned."""
 
@@ -75,6 +78,8 @@ class EpochYield:
             plain["separators"] = round(self.separators)
         if self.alignment is not None:
             plain |= {f"align_{key}": round(n) for key, n in self.alignment._asdict().items()}
+        if self.duplicates is not None:
+            plain |= {"duplicate_pieces": round(self.duplicates)}
         return plain | {f"dropped_{reason}": round(tokens) for reason, tokens in self.dropped.items()}
 
     @property
@@ -144,6 +149,7 @@ def epoch_yield(
         spread=_spread(blocks, count, rule.context, whole=whole),
         transformed=None if rule.fim is None else _transformed(blocks, scale * rule.fim.rate),
         alignment=None if rule.align == "none" else _alignment(pool, rule, blocks, scale),
+        duplicates=None if rule.duplicates is None else scale * sum(block.duplicates for block in blocks),
     )
 
 

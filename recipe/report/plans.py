@@ -27,6 +27,8 @@ def plan_tables(plain: Plain) -> Iterator[Group]:
             yield _epoch_table(name, stage)
         if any("align_moved" in row["epoch"] for row in stage["pools"].values()):
             yield _alignment_table(name, stage)
+        if any("duplicate_pieces" in row["epoch"] for row in stage["pools"].values()):
+            yield _duplicates_table(name, stage)
         if stage["packing"]:
             yield _packing_table(name, stage["packing"])
     estimated = _ESTIMATED if len(plain["stages"]) > 1 else ""
@@ -179,6 +181,21 @@ def _alignment_table(name: str, stage: Plain) -> Group:
     columns = ("pool", "cuts moved back", "left unaligned", "starts moved", "pieces", "sequences", "padding")
     caption = "one epoch; pieces, sequences and padding against the same rule without alignment"
     return table(f"stage {name}: what alignment costs", columns, rows, caption=caption)
+
+
+def _duplicates_table(name: str, stage: Plain) -> Group:
+    """What repeats in one whole reading of every pool that leaves it out."""
+    rows = []
+    for pool, row in stage["pools"].items():
+        epoch = row["epoch"]
+        if "duplicate_pieces" in epoch:
+            tokens = epoch.get("dropped_duplicate", 0)
+            fresh = epoch["body"] - epoch["overlap"]
+            part = ratio(tokens, fresh + tokens) if tokens else "–"
+            rows.append((pool, f"{epoch['duplicate_pieces']:,}", f"{tokens:,}", part))
+    columns = ("pool", "windows dropped", "tokens dropped", "of what would be read")
+    caption = "one epoch; windows that repeat what stands earlier in their document or group"
+    return table(f"stage {name}: duplicates", columns, rows, caption=caption)
 
 
 def _packing_table(name: str, methods: Plain) -> Group:

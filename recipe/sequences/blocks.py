@@ -32,6 +32,7 @@ from recipe.maths.order import key, permute_range
 from recipe.pools import Pool
 from recipe.sequences.bundles import bundled, joined_rows, packed
 from recipe.sequences.concat import Joining, join_runs
+from recipe.sequences.duplicates import without_duplicates
 from recipe.sequences.near_cuts import reading_of
 from recipe.sequences.ownership import owned_elsewhere
 from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks, order_name
@@ -89,7 +90,8 @@ class Block:
     ``totals`` int64[num_sequences + 1, len(KINDS)]: counts of all sequences before each;
     ``dropped``: tokens that this opening left out, by reason; ``place``: which block it is;
     ``multiple``: every piece takes a multiple of so many positions; ``aligned``: cuts that were moved back,
-    cuts that stayed although nothing permits them, starts that were moved.
+    cuts that stayed although nothing permits them, starts that were moved; ``duplicates``: windows that were
+    left out as such.
     """
 
     documents: NDArray[np.int64]
@@ -101,6 +103,7 @@ class Block:
     place: BlockPlace
     multiple: int = 1
     aligned: tuple[int, int, int] = (0, 0, 0)
+    duplicates: int = 0
 
     @property
     def num_sequences(self) -> int:
@@ -132,7 +135,7 @@ def measure(pool: Pool, documents: NDArray[np.int64]) -> Documents:
             expected=f"lengths in 0..{pool.num_tokens}: the pool's boundaries are damaged",
             fix="copy the pool again from where it is whole; `recipe audit --full` compares its files",
         )
-    return Documents(tokens, bos, eos)
+    return measured
 
 
 def plan_block(
@@ -167,12 +170,18 @@ def plan_block(
         runs = _left_over(rows, cut.served, cut.stop)
     others = owned_elsewhere(pool, rule, documents)
     kept, shown, runs, gone = _without((taken_down, withdrawn[1]), others, (measured, runs))
-    rows, dropped, aligned = _arrange(rule, (pool, place, documents), (kept, shown, runs, len(cuts)))
-    dropped.update(gone)
+    made = _arrange(rule, (pool, place, documents), (kept, shown, runs, len(cuts)))
+    made.dropped.update(gone)
     starts = np.asarray(pool.offsets[documents]) + measured.fronts
-    totals = count_rows(rows, measured, rule)
-    lists = (documents, measured.tokens, starts, rows, totals)
-    return Block(*lists, dropped, place, multiple=rule.document_multiple, aligned=aligned)
+    lists = (documents, measured.tokens, starts, made.rows, count_rows(made.rows, measured, rule))
+    return Block(
+        *lists,
+        made.dropped,
+        place,
+        multiple=rule.document_multiple,
+        aligned=made.aligned,
+        duplicates=made.duplicates,
+    )
 
 
 def _without(
@@ -228,6 +237,7 @@ class _Arranged(NamedTuple):
     rows: Rows
     dropped: dict[str, int]
     aligned: tuple[int, int, int]
+    duplicates: int
 
 
 def _arrange(
@@ -240,7 +250,7 @@ def _arrange(
     ``state``: lengths and marks; int64[n] tokens that may be shown of each document; runs; depth.
     """
     (pool, place, documents), (measured, shown, runs, depth) = at, state
-    aligned = (0, 0, 0)
+    aligned, duplicates = (0, 0, 0), 0
     relations = relations_of(pool, rule, documents, (measured, shown))
     kept = separators_kept(pool, rule, place, documents)
     if rule.method == "concat":
@@ -248,7 +258,7 @@ def _arrange(
         if relations is not None:
             pieces, row_of_piece = joined_rows(pieces, row_of_piece, relations.units)
     else:
-        pieces, dropped, counted = _slice(measured, runs, rule, at)
+        (pieces, dropped, counted), duplicates = _slice(measured, runs, rule, at)
         aligned = tuple(counted.tolist())
         if rule.fim is not None:
             draw_key = key(place.seed, place.epoch, "transform", order_name(pool, place))
@@ -263,7 +273,7 @@ def _arrange(
     served = permute_range(0, num_rows, max(1, num_rows), shuffle)
     order, ends = in_rows(row_of_piece, served)
     by_reason = {r: int(n) for r, n in zip(REASONS, dropped, strict=True) if n}
-    return _Arranged(Rows(pieces.take(order), ends), by_reason, aligned)
+    return _Arranged(Rows(pieces.take(order), ends), by_reason, aligned, duplicates)
 
 
 def _slice(
@@ -271,25 +281,28 @@ def _slice(
     runs: NDArray[np.int64] | None,
     rule: Rule,
     at: tuple[Pool, BlockPlace, NDArray[np.int64]],
-) -> Sliced:
+) -> tuple[Sliced, int]:
+    """The pieces, and how many were left out as duplicates."""
     pool, place, documents = at
     cutting, reading = cutting_of(rule), None
     if rule.align != "none":
         wanted = whole(measured) if runs is None else runs
         reading, _held = reading_of(pool, rule, (documents, measured), wanted)
     if runs is not None:
-        return slice_runs(measured, runs, cutting, reading)
+        return slice_runs(measured, runs, cutting, reading), 0
     heads = None
     if rule.random_offset:
         offsets = key(place.seed, place.epoch, "offset", order_name(pool, place))
         heads = heads_of(measured, documents, cutting, offsets)
-    sliced = slice_documents(measured, cutting, heads, reading)
+    sliced, duplicates = slice_documents(measured, cutting, heads, reading), 0
+    if rule.duplicates is not None:
+        sliced, duplicates = without_duplicates(sliced, pool, (documents, measured), rule.duplicates)
     if rule.density is not None:
         densities = key(place.seed, place.epoch, "density", order_name(pool, place))
         kept, lost = thinned(sliced.pieces, (measured, documents), (cutting, rule.density), densities)
         sliced.dropped[REASONS.index("thinned")] = lost
         sliced = sliced._replace(pieces=kept)
-    return sliced
+    return sliced, duplicates
 
 
 def _concatenate(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 TAILS = ("keep", "backfill", "drop", "pad")
 OVERSIZE = ("split", "truncate", "drop")
-REASONS = ("tail", "short", "oversize", "thinned")
+REASONS = ("tail", "short", "oversize", "thinned", "duplicate")
 """Why tokens of a document are not served: position in a ``dropped`` vector."""
 
 HAS_BOS, HAS_EOS, ENDS, ALONE = 1, 2, 4, 8

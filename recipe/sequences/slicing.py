@@ -97,7 +97,7 @@ def cutting_of(rule: Rule) -> Cutting:
 class Sliced(NamedTuple):
     """Pieces, and what became of the rest.
 
-    ``dropped`` int64[4]: tokens by reason, in the order of ``REASONS``; ``aligned`` int64[3]: cuts moved
+    ``dropped`` int64[5]: tokens by reason, in the order of ``REASONS``; ``aligned`` int64[3]: cuts moved
     back, cuts that stayed although nothing permits them, starts moved.
     """
 

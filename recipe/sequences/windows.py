@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from recipe.maths.kernels import imported, inlined, kernel
 from recipe.sequences.boundaries import Edges, first_edge, last_edge
-from recipe.sequences.pieces import ALONE, ENDS, HAS_BOS, HAS_EOS, WRAPPED, Documents, Pieces
+from recipe.sequences.pieces import ALONE, ENDS, HAS_BOS, HAS_EOS, REASONS, WRAPPED, Documents, Pieces
 
 _carray = imported("numba", "carray")
 _pointer = imported("recipe.sequences.intrinsics", "pointer")
 
+_NUM_REASONS = len(REASONS)
 REGION_WINDOWS = 2
 """The head of a document is its first so many windows of tokens, its tail the last, each at most a half."""
 HEAD, MIDDLE, TAIL = range(3)
@@ -208,10 +209,10 @@ def cut_runs(
         reading: None, or the tokens near cuts.
 
     Returns:
-        the pieces; int64[4]: tokens dropped, as ``REASONS``; int64[3]: what alignment did.
+        the pieces; int64[5]: tokens dropped, as ``REASONS``; int64[3]: what alignment did.
     """
     out = np.empty((5, _num_expected(documents, runs, heads, cutting)), np.int64)
-    dropped, aligned = np.zeros(4, np.int64), np.zeros(3, np.int64)
+    dropped, aligned = np.zeros(_NUM_REASONS, np.int64), np.zeros(3, np.int64)
     k = 0
     for r in range(len(runs)):
         document, a, b = runs[r, 0], runs[r, 1], runs[r, 2]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.maths.repeats import find_repeats
+from tests.sequences.reference import repeated_tokens
 
 Body = list[int]
 
@@ -28,21 +29,6 @@ def found(units: list[list[Body]], size: int) -> list[tuple[int, int, int]]:
     return [(d, a, b) for d, (a, b) in zip(owners.tolist(), shifted.tolist(), strict=True)]
 
 
-def in_words(units: list[list[Body]], size: int) -> set[tuple[int, int]]:
-    """(document, token) of every token that lies in a stretch seen before in its unit."""
-    out, document = set[tuple[int, int]](), 0
-    for unit in units:
-        seen = set[tuple[int, ...]]()
-        for body in unit:
-            for first in range(len(body) - size + 1):
-                stretch = tuple(body[first : first + size])
-                if stretch in seen:
-                    out |= {(document, token) for token in range(first, first + size)}
-                seen.add(stretch)
-            document += 1
-    return out
-
-
 @settings(max_examples=300)
 @given(
     st.lists(st.lists(st.lists(st.integers(0, 2), max_size=14), min_size=1, max_size=3), max_size=4),
@@ -50,7 +36,7 @@ def in_words(units: list[list[Body]], size: int) -> set[tuple[int, int]]:
 )
 def test_spans_are_the_tokens_of_stretches_seen_before(units: list[list[Body]], size: int):
     spans = found(units, size)
-    assert {(d, token) for d, a, b in spans for token in range(a, b)} == in_words(units, size)
+    assert {(d, token) for d, a, b in spans for token in range(a, b)} == repeated_tokens(units, size)
 
 
 def test_A12_a_stretch_counts_only_where_it_is_whole_and_in_its_unit():

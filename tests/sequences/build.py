@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from recipe.config import Rule
 from recipe.maths.draws import draw
+from recipe.sequences.duplicates import repeating
 from recipe.sequences.slicing import (
     HAS_BOS,
     HAS_EOS,
@@ -80,11 +82,26 @@ def reading(docs: list[Doc], rule: Rule, kind: str = "int64") -> Reading | None:
 _HELD: list[list[Any]] = []
 
 
+REPEATED = [[5, 15], [20, 30], [35, 45]]
+"""What repeats of all documents one behind another, every 45 tokens; sections begin every 37."""
+SPANS = (np.arange(0, 900, 45)[:, None, None] + np.array(REPEATED)).reshape(-1, 2)
+SECTIONS = np.arange(37, 900, 37)
+
+
+def _starts(docs: list[Doc]) -> NDArray[np.int64]:
+    return np.cumsum([0, *(len(doc.tokens) for doc in docs)])[: len(docs)].astype(np.int64)
+
+
 def cut(docs: list[Doc], rule: Rule, kind: str = "int64") -> Sliced:
     """Documents cut by a rule, with their offsets and densities."""
     documents, numbers = measured(docs), np.arange(len(docs))
     heads = heads_of(documents, numbers, cutting(rule), OFFSETS) if rule.random_offset else None
     sliced = slice_documents(documents, cutting(rule), heads, reading(docs, rule, kind))
+    if rule.duplicates is not None:
+        gone = repeating(sliced.pieces, _starts(docs), (SPANS, SECTIONS), rule.duplicates)
+        lost = (sliced.pieces.stop - sliced.pieces.fresh)[gone].sum()
+        sliced.dropped[REASONS.index("duplicate")] = lost
+        sliced = sliced._replace(pieces=sliced.pieces.take(~gone))
     if rule.density is not None:
         kept, lost = thinned(sliced.pieces, (documents, numbers), (cutting(rule), rule.density), DENSITIES)
         sliced.dropped[REASONS.index("thinned")] = lost
@@ -94,7 +111,15 @@ def cut(docs: list[Doc], rule: Rule, kind: str = "int64") -> Sliced:
 
 def choices(docs: list[Doc], rule: Rule) -> Choices:
     """What hashes and texts decide of the same documents, in plain words."""
+    starts = _starts(docs).tolist()
+
+    def repeated(document: int, token: int) -> bool:
+        place = (starts[document] + token) % 45
+        return any(first <= place < stop for first, stop in REPEATED)
+
     return Choices(
+        repeated=repeated,
+        section=lambda document, token: (starts[document] + token) % 37 == 0,
         offset=lambda document, token: draw(OFFSETS, (document, token), 1),
         density=lambda document, token: draw(DENSITIES, (document, token), 1),
         permitted=lambda document, place: may_cut(docs[document].tokens, place, rule.align),
@@ -157,6 +182,7 @@ def slicings(draw: st.DrawFn, context: int) -> dict[str, Any]:
     options: dict[str, Any] = {"random_offset": draw(st.booleans())}
     if draw(st.booleans()):
         options["density"] = draw(st.tuples(parts, parts, parts))
+    options["duplicates"] = draw(st.sampled_from([None, None, Fraction(1), Fraction(1, 2), Fraction(1, 7)]))
     if draw(st.booleans()):
         options["strides"] = draw(st.tuples(number, number, number))
     options["align"] = draw(st.sampled_from(["none", "number", "word", "sentence", "line", "paragraph"]))

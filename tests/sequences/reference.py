@@ -43,6 +43,10 @@ class Choices(NamedTuple):
     density: Draw | None = None
     separators: Draw | None = None
     permitted: Callable[[int, int], bool] | None = None
+    repeated: Callable[[int, int], bool] | None = None
+    """Whether a token stands earlier in its unit, as the pool says."""
+    section: Callable[[int, int], bool] | None = None
+    """Whether a section begins at a token."""
 
 
 NO_CHOICES = Choices()
@@ -73,6 +77,8 @@ class Doc:
     unit: int | None = None
     """Number of its group, if that has several documents."""
     needs: tuple[Need, ...] = ()
+    sections: tuple[int, ...] = ()
+    """Tokens at which sections begin."""
 
     def __deepcopy__(self, memo: object) -> Doc:
         return self
@@ -215,7 +221,9 @@ def slice_document(
         size = piece.size + (len(doc.lead) if piece.fresh == 0 else 0)
         ends = piece.stop == n and doc.eos is not None and size < rule.context - markers(rule)
         piece.eos = piece.wrapped or ends
-    return thin(pieces, n, rule, out, choices) if is_first_opening else pieces
+    if is_first_opening:
+        pieces = thin(told_once(pieces, rule, out, choices), n, rule, out, choices)
+    return pieces
 
 
 def moved_back(number: int, span: tuple[int, int], rule: Rule, out: Opened, choices: Choices) -> int:
@@ -237,6 +245,37 @@ def moved_forward(piece: Piece, rule: Rule, out: Opened, choices: Choices) -> No
     if able and able[0] > piece.start:
         out.aligned[2] += 1
         piece.start = able[0]
+
+
+def told_once(pieces: list[Piece], rule: Rule, out: Opened, choices: Choices) -> list[Piece]:
+    """The pieces that say something new, the first and the last one, and those in which a section begins."""
+    if rule.duplicates is None or choices.repeated is None:
+        return pieces
+    kept = []
+    for number, piece in enumerate(pieces):
+        fresh = range(piece.fresh, piece.stop)
+        old = sum(choices.repeated(piece.document, token) for token in fresh)
+        begins = choices.section is not None and any(choices.section(piece.document, t) for t in fresh)
+        if number in (0, len(pieces) - 1) or begins or old < rule.duplicates * len(fresh):
+            kept.append(piece)
+        else:
+            out.drop("duplicate", len(fresh))
+    return kept
+
+
+def repeated_tokens(units: list[list[list[int]]], size: int) -> set[tuple[int, int]]:
+    """(document, token) of every token that lies in a stretch of ``size`` seen before in its unit."""
+    out, document = set[tuple[int, int]](), 0
+    for unit in units:
+        seen = set[tuple[int, ...]]()
+        for body in unit:
+            for first in range(len(body) - size + 1):
+                stretch = tuple(body[first : first + size])
+                if stretch in seen:
+                    out |= {(document, token) for token in range(first, first + size)}
+                seen.add(stretch)
+            document += 1
+    return out
 
 
 def thin(pieces: list[Piece], n: int, rule: Rule, out: Opened, choices: Choices) -> list[Piece]:

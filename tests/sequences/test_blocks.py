@@ -33,8 +33,8 @@ GROUPS = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6, 7]
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("blocks")
-    write(folder / "plain", LENGTHS, eos=True, part_tokens=40)
-    write(folder / "grouped", LENGTHS, bos=True, groups=GROUPS)
+    write(folder / "plain", LENGTHS, eos=True, part_tokens=40, repeats=2)
+    write(folder / "grouped", LENGTHS, bos=True, groups=GROUPS, period=7, repeats=2)
     write(folder / "sorted", [4] * 400)
     return folder
 

@@ -24,8 +24,15 @@ AT = BlockPlace(1, 0, 0, 6)
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("withdrawn")
-    write(folder / "plain", LENGTHS, eos=True, part_tokens=40)
-    write(folder / "grouped", LENGTHS, bos=True, groups=[0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6, 7])
+    write(folder / "plain", LENGTHS, eos=True, part_tokens=40, repeats=2)
+    write(
+        folder / "grouped",
+        LENGTHS,
+        bos=True,
+        groups=[0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6, 7],
+        period=7,
+        repeats=2,
+    )
     return folder
 
 

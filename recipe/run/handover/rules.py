@@ -25,6 +25,8 @@ WORDS = {
     "random_offset": "whether windows of a document longer than one start at a keyed draw modulo the stride; "
     "the tokens before are a piece",
     "density": "shares of the pieces that keyed draws keep in head, middle and tail",
+    "duplicates": "windows of which at least this part stands earlier in the same document or group, as the "
+    "pool's repeats.npy says, are left out, but a document's first and last and those that begin a section",
     "specials": "window: BOS and EOS stand round every window; round the document where it is left out",
     "align": "where documents are cut: a cut moves back to such a place by at most align_within tokens, a "
     "window's start forward to one inside its overlap; anywhere where it is left out",
