@@ -87,7 +87,8 @@ def edge_of(piece: RowPiece) -> str:
     where, source = "", piece.source
     if source.file is not None or source.source is not None:
         where = f"; {source.file or source.source}"
-        where += "" if source.line is None else f":{source.line}"
+        within = source.line if source.member is None else source.member
+        where += "" if within is None else f":{within}"
     if source.lines is not None:
         first, last = source.lines
         where += f" line {first}" if first == last else f" lines {first}–{last}"
