@@ -14,9 +14,10 @@ from recipe.config import Recipe, recipe_from_plain
 from recipe.mixing.opening import open_pools, settle_with
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.stream import Stream
+from recipe.pools import Section
 from tests.mixing.reference import Source
 from tests.sequences.edges import edges
-from tests.sequences.reference import Doc
+from tests.sequences.reference import Doc, Need
 
 EOS, BOS, FIRST = 1, 2, 10
 """Ids of the marks, and the first id of text."""
@@ -29,18 +30,44 @@ def write(
     eos: bool = False,
     bos: bool = False,
     groups: Sequence[int] | None = None,
+    leads: Sequence[Sequence[int]] | None = None,
+    needs: Sequence[tuple[list[int], list[Need]]] | None = None,
     first: int = FIRST,
+    period: int | None = None,
     **more: Any,
 ) -> Source:
-    """Write a pool whose tokens are all different: ``first``, ``first + 1`` …"""
+    """Write a pool whose tokens are all different: ``first``, ``first + 1`` …; or only ``period`` of them."""
     docs, at = [], first
     for length in lengths:
-        docs.append(list(range(at, at + length)))
+        docs.append([first + (token - first) % (period or at + length) for token in range(at, at + length)])
         at += length
     marks = {"eos": EOS if eos else None, "bos": BOS if bos else None}
     arrays = [np.array(doc, np.int64) for doc in docs]
-    product.write_pool(path, arrays, vocab_size=max(at, 500), groups=groups, **marks, **more)
-    return Source([Doc(doc, marks["bos"], marks["eos"]) for doc in docs], units_of(len(docs), groups))
+    if needs is not None:
+        more["sections"] = sections_of(needs)
+    product.write_pool(path, arrays, vocab_size=max(at, 500), groups=groups, leads=leads, **marks, **more)
+    sources = [Doc(doc, marks["bos"], marks["eos"]) for doc in docs]
+    for number, doc in enumerate(sources):
+        if leads is not None and leads[number]:
+            doc.lead, doc.bos = (*([BOS] if bos else []), *leads[number]), None
+        if needs is not None:
+            doc.sections, doc.needs = map(tuple, needs[number])  # type: ignore[assignment]
+    return Source(sources, units_of(len(docs), groups), more.get("repeats"))
+
+
+def sections_of(needs: Sequence[tuple[list[int], list[Need]]]) -> list[list[Section]]:
+    """Sections of documents, of which some need others; first their starts, then the needs."""
+    return [
+        [
+            Section(
+                start,
+                f"{number}:{start}",
+                tuple(f"{number + n.behind}:{n.first}" for n in found if n.start == start),
+            )
+            for start in starts
+        ]
+        for number, (starts, found) in enumerate(needs)
+    ]
 
 
 def units_of(num_documents: int, groups: Sequence[int] | None) -> list[list[int]]:

@@ -6,12 +6,24 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 from recipe.config import Recipe, Rule
 from recipe.maths.draws import draw
 from recipe.maths.order import key, permute
 from tests.sequences.edges import may_cut
-from tests.sequences.reference import Choices, Doc, Draw, Row, counts, left_over, open_block, takes, written
+from tests.sequences.reference import (
+    Choices,
+    Doc,
+    Draw,
+    Row,
+    counts,
+    left_over,
+    open_block,
+    repeated_tokens,
+    takes,
+    written,
+)
 
 KINDS = ("body", "overlap", "special", "padding", "labels", "documents", "separators")
 
@@ -22,6 +34,14 @@ class Source:
 
     docs: list[Doc]
     units: list[list[int]]
+    repeats: int | None = None
+    """Tokens of the stretches that were looked for twice in a unit."""
+
+    @cached_property
+    def repeated(self) -> set[tuple[int, int]]:
+        """(document, token) of what repeats."""
+        tokens = [[self.docs[number].tokens for number in unit] for unit in self.units]
+        return repeated_tokens(tokens, self.repeats) if self.repeats else set()
 
     def __post_init__(self) -> None:
         for number, unit in enumerate(self.units):
@@ -199,9 +219,14 @@ class Reader:
             return lambda document, token: draw(k, (numbers[document], token), 4)
 
         def permitted(document: int, cut: int) -> bool:
-            return may_cut(self.source.docs[numbers[document]].tokens, cut, rule.align)
+            doc = self.source.docs[numbers[document]]
+            return cut in doc.sections or may_cut(doc.tokens, cut, rule.align)
 
-        return Choices(drawn("transform"), drawn("offset"), drawn("density"), drawn("separators"), permitted)
+        def repeated(document: int, token: int) -> bool:
+            return (numbers[document], token) in self.source.repeated
+
+        domains = ("transform", "offset", "density", "separators")
+        return Choices(*map(drawn, domains), permitted, repeated)
 
     def settle(self, place: Place, rule: Rule) -> None:
         """Cut a place that cannot go on as it is."""

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.mixing.build import BOS, EOS, World, world, write
 from tests.mixing.reference import Source
 from tests.pools.megatron_files import write_pair
-from tests.sequences.reference import Doc
+from tests.sequences.reference import Doc, Need
 
+PARTS = ("keep", "drop", "50%", "10%")
 SHAPES = ("short", "mixed", "long", "one")
 MARKS = ((False, False), (True, False), (False, True), (True, True))
 
@@ -24,6 +25,9 @@ class Bank:
     def __init__(self, root: Path, sources: dict[str, Source], keys: dict[str, dict[str, int]]) -> None:
         """``keys``: what a recipe has to say of a pool besides its path."""
         self.root, self.sources, self.keys = root, sources, keys
+        fronts = {name: [len(doc.lead) for doc in source.docs] for name, source in sources.items()}
+        self.leads = {name: max(found, default=0) for name, found in fronts.items()}
+        """The most special tokens in front of a document of each pool, where there are more than BOS."""
         marked = {name: source.docs[0] for name, source in sources.items()}
         self.marked = {
             name: doc.bos is not None and doc.eos is not None
@@ -36,19 +40,29 @@ class Bank:
 
 
 def write_bank(root: Path) -> Bank:
-    """Twelve pools of our own and two imported pairs; ids do not overlap between pools."""
+    """Thirteen pools of our own and two imported pairs; ids do not overlap between pools."""
     rng, sources, first = Random(7), {}, 10
+    extra = Random(9)
     for s, shape in enumerate(SHAPES):
         for m in range(3):
             eos, bos = MARKS[(s + m) % 4]
             lengths = _lengths(shape, rng)
             groups = _groups(len(lengths), rng) if (s + m) % 2 else None
             name = f"{shape}{m}"
+            more: dict[str, Any] = {}
+            if groups and m == 1:
+                more["leads"] = _leads(groups, extra, 1 if bos else 2)
+            if groups and s:
+                more["needs"] = _needs(lengths, groups, extra)
             source = write(
-                root / name, lengths, eos=eos, bos=bos, groups=groups, first=first, part_tokens=150
+                root / name, lengths, eos=eos, bos=bos, groups=groups, first=first, part_tokens=150, **more
             )
             first += sum(lengths)
             sources[name] = source
+    chances = Random(8)
+    lengths = [*_lengths("long", chances), *_lengths("mixed", chances)]
+    more = {"period": 11, "repeats": 3, "part_tokens": 90, "groups": _groups(len(lengths), chances)}
+    sources["twice"] = write(root / "twice", lengths, eos=True, bos=True, first=4000, **more)
     keys = {}
     for code, name in ((3, "pair16"), (5, "pair64")):
         lengths = _lengths("mixed", rng)
@@ -84,6 +98,26 @@ def _groups(num: int, rng: Random) -> list[int]:
     return groups
 
 
+def _leads(groups: list[int], rng: Random, most: int) -> list[list[int]]:
+    """Special tokens in front of documents of groups, and of no other."""
+    return [[7, 8][: rng.randint(1, most)] if groups.count(group) > 1 else [] for group in groups]
+
+
+def _needs(lengths: list[int], groups: list[int], rng: Random) -> list[tuple[list[int], list[Need]]]:
+    """Sections of documents, about three each, of which some need another one of their unit."""
+    cuts = [sorted({0, *(rng.randrange(n) for _ in range(2))}) if n else [] for n in lengths]
+    found: list[list[Need]] = [[] for _ in lengths]
+    for number, starts in enumerate(cuts):
+        unit = [k for k, group in enumerate(groups) if group == groups[number] and cuts[k]]
+        for start, stop in zip(starts, [*starts[1:], lengths[number]], strict=False):
+            other = rng.choice(unit)
+            first = rng.choice(cuts[other])
+            last = min([c for c in cuts[other] if c > first], default=lengths[other])
+            if rng.random() < 0.5 and (other, first) != (number, start):
+                found[number].append(Need(start, stop, other - number, first, last))
+    return list(zip(cuts, found, strict=True))
+
+
 @dataclass(frozen=True, repr=False)
 class Case:
     """A recipe and what its pools hold."""
@@ -96,9 +130,20 @@ class Case:
         return f"Case({self.plain})"
 
 
-def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ...] = ("repeat",)) -> Case:
-    """A recipe of one to four pools; everything that hypothesis can make smaller is drawn."""
-    chosen = draw(st.lists(st.sampled_from(sorted(bank.sources)), min_size=1, max_size=4, unique=True))
+def draw_case(
+    draw: Any,
+    bank: Bank,
+    *,
+    stages: int = 3,
+    policies: tuple[str, ...] = ("repeat",),
+    distinct: bool = False,
+) -> Case:
+    """A recipe of one to four pools; everything that hypothesis can make smaller is drawn.
+
+    ``distinct``: of pools in which no token stands twice.
+    """
+    able = [name for name, source in bank.sources.items() if not (distinct and source.repeats)]
+    chosen = draw(st.lists(st.sampled_from(sorted(able)), min_size=1, max_size=4, unique=True))
     names = [f"p{i}" for i in range(len(chosen))]
     pools = {
         name: {"path": path, **bank.keys.get(path, {})} | draw_pool(draw, policies)
@@ -114,21 +159,22 @@ def draw_case(draw: Any, bank: Bank, *, stages: int = 3, policies: tuple[str, ..
         if draw(st.booleans()):
             most = 9 if "steps" in later else 100
             later["quota_ramp"] = {"over": draw(st.integers(1, most)), "steps": draw(st.integers(1, 5))}
-    _transform(draw, pools, planned)
+    _transform(draw, bank, pools, planned)
     _wrap(draw, bank, pools, planned)
+    _told_once(draw, bank, pools, planned)
     made = world(bank.root, pools, planned, **plain)
     sources = {name: bank.sources[path] for name, path in zip(names, chosen, strict=True)}
     return Case(made, sources, {"pools": pools, "stages": planned, **plain})
 
 
-def _transform(draw: Any, pools: dict[str, dict[str, Any]], stages: list[dict[str, Any]]) -> None:
+def _transform(draw: Any, bank: Bank, pools: dict[str, dict[str, Any]], stages: list[dict[str, Any]]) -> None:
     """Fill some pools in the middle, where every stage allows it."""
     room = min(stage["context"] for stage in stages) - 3
     packings = [stage["packing"] for stage in stages]
     if room < 2 or any(p["method"] == "concat" or p["cross_labels"] for p in packings):
         return
     for pool in pools.values():
-        if draw(st.booleans()):
+        if bank.leads[pool["path"]] < room and draw(st.booleans()):
             portion = st.sampled_from(["0%", "50%", "100%"])
             fim = {"rate": draw(portion), "spm": draw(portion), "prefix": 4, "middle": 5, "suffix": 6}
             pool["transform"] = {"fim": fim}
@@ -142,12 +188,20 @@ def _wrap(draw: Any, bank: Bank, pools: dict[str, dict[str, Any]], stages: list[
     room = min(stage["context"] for stage in stages) - 2
     for pool in pools.values():
         mine = room - 3 * ("transform" in pool)
-        is_marked = "eos" in pool or bank.marked[pool["path"]]
+        is_marked = ("eos" in pool or bank.marked[pool["path"]]) and not bank.leads[pool["path"]]
         joined = any(s["packing"]["method"] == "concat" or "eos_keep" in s["packing"] for s in stages)
         if mine >= 2 and is_marked and not joined and draw(st.booleans()):
             window = draw(st.integers(2, mine))
             rule = {"window": window, "stride": max(1, window - 1), "min_tail": 1, "specials": "window"}
             pool["slicing"] = {**rule, "tail": draw(st.sampled_from(["keep", "backfill"]))}
+
+
+def _told_once(draw: Any, bank: Bank, pools: dict[str, dict[str, Any]], stages: list[dict[str, Any]]) -> None:
+    """Leave out what repeats, where a pool knows it and every stage allows it."""
+    joined = any(stage["packing"]["method"] == "concat" for stage in stages)
+    for pool in pools.values():
+        if bank.sources[pool["path"]].repeats and not joined:
+            pool["slicing"] = {**(pool["slicing"] or {}), "duplicates": draw(st.sampled_from(PARTS))}
 
 
 def draw_pool(draw: Any, policies: tuple[str, ...]) -> dict[str, Any]:

@@ -54,7 +54,12 @@ class Span:
         """A document as its pool holds it."""
         held = self.course.pools[pool]
         [bos], [eos] = held.stored_marks(np.array([number]))
-        return Text(held.tokens(number), held.bos if bos else None, held.eos if eos else None)
+        lead = held.stored(number)[: int(held.fronts(np.array([number]))[0])]
+        unit = None if held.units is None else int(np.searchsorted(held.units, number, side="right")) - 1
+        if unit is not None and held.units is not None and held.units[unit + 1] - held.units[unit] == 1:
+            unit = None
+        text = Text(held.tokens(number), held.bos if bos else None, held.eos if eos else None, unit=unit)
+        return text if len(lead) == bos else replace(text, bos=None, lead=tuple(lead.tolist()))
 
     def seen(self, step: int, row: int, planned: Planned) -> Seen:
         """A row as the rank gets it that has this row alone, with its documents."""
