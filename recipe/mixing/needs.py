@@ -48,6 +48,13 @@ def needs_exact(recipe: Recipe, pools: Mapping[str, PoolPlan], end: Snapshot) ->
     return problems, warnings
 
 
+def spread_of(yields: Mapping[str, Yields]) -> Fraction:
+    """Relative uncertainty of what stages are estimated to read."""
+    return max(
+        (epoch.spread for stage in yields.values() for epoch, _ in stage.values()), default=Fraction(0)
+    )
+
+
 def needs_estimated(
     recipe: Recipe,
     stages: Mapping[str, StagePlan],
@@ -56,9 +63,7 @@ def needs_estimated(
 ) -> Needs:
     """Pools that are certain to run out (problems) or may (warnings), from the estimates and their bound."""
     problems, warnings = [], []
-    spread = max(
-        (epoch.spread for stage in yields.values() for epoch, _ in stage.values()), default=Fraction(0)
-    )
+    spread = spread_of(yields)
     for name, pool in pools.items():
         need = sum((stage.pools[name].need for stage in stages.values()), Fraction(0))
         have = _capacity(name, pool, yields)

@@ -11,6 +11,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.mixing.aligning import give_edges, slicing_problems
 from recipe.mixing.in_front import front_problems
 from recipe.mixing.markers import marker_problems, with_marker_ids
+from recipe.mixing.routes import route_problems
 from recipe.mixing.simulated import declared_stock, read_stock, read_units
 from recipe.pools import Pool, View, open_pool
 from recipe.pools.views import join_families, open_as
@@ -94,4 +95,4 @@ def pool_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> list[Problem]:
     if limit is not None:
         problems += [problem for pool in pools.values() for problem in pool.check_ids(limit)]
     problems += [*marker_problems(recipe, pools), *slicing_problems(recipe, pools)]
-    return [*problems, *front_problems(recipe, pools)]
+    return [*problems, *front_problems(recipe, pools), *route_problems(recipe, pools)]

@@ -12,12 +12,14 @@ from recipe.mixing.advice import advice_on
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.cursor_block import block_place
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
+from recipe.mixing.families import families_of, reading_problems
 from recipe.mixing.needs import (
     Yields,
     empty_pools,
     is_soon_walked,
     needs_estimated,
     needs_exact,
+    spread_of,
     walk_stages,
 )
 from recipe.mixing.opening import open_pools, pool_problems, settle_with
@@ -87,7 +89,10 @@ def make_plan(
         run_out, warnings = needs_exact(settled, pools, end)
     else:
         run_out, warnings = needs_estimated(settled, stages, yields, pools)
-    problems = [*pool_problems(settled, opened), *empty, *run_out]
+    epochs = {name: {pool: of.epochs for pool, of in stage.pools.items()} for name, stage in stages.items()}
+    families = families_of(settled, opened, epochs)
+    too_often, perhaps = reading_problems(settled, families, Fraction(0) if exact else spread_of(yields))
+    problems = [*pool_problems(settled, opened), *empty, *run_out, *too_often]
     problems += policy_problems(settled, allow_targets)
     return Plan(
         recipe=settled,
@@ -96,8 +101,9 @@ def make_plan(
         exact=exact,
         end_step=end.step if end is not None and end.ended else None,
         problems=tuple(problems),
-        warnings=(*warnings, *parallel_warnings(settled), *loss_warnings(settled)),
+        warnings=(*warnings, *perhaps, *parallel_warnings(settled), *loss_warnings(settled)),
         advice=advice_on(settled, stages, {name: pool.num_documents for name, pool in opened.items()}),
+        families=families,
         opened=opened,
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.curriculum import StageLayout
+from recipe.mixing.families import Family
 from recipe.pools import Pool
 
 
@@ -110,6 +111,8 @@ class Plan:
     warnings: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     """What may be better, where nothing is wrong."""
+    families: Mapping[str, Family] = field(default_factory=dict)
+    """Pools that share a folder, by the one that names it."""
     opened: Mapping[str, Pool] = field(default_factory=dict)
     """The pools that have a folder."""
 
@@ -130,6 +133,7 @@ class Plan:
                 for name, stage in self.stages.items()
             },
             "pools": {name: _pool_to_plain(pool) for name, pool in self.pools.items()},
+            **_families_to_plain(self.families),
             "exact": self.exact,
             "end_step": self.end_step,
             "problems": [
@@ -139,6 +143,10 @@ class Plan:
             "warnings": list(self.warnings),
             "advice": list(self.advice),
         }
+
+
+def _families_to_plain(found: Mapping[str, Family]) -> dict[str, Any]:
+    return {"families": {name: family.to_plain() for name, family in found.items()}} if found else {}
 
 
 def _stage_to_plain(stage: StagePlan) -> dict[str, Any]:

@@ -256,7 +256,7 @@ def no_sequences(recipe: Recipe, stage_name: str, pool: str, withdrawn: int = 0)
     named = pool if pool in stage.parts else next(g for g in stage.parts if pool in recipe.groups[g].pools)
     ways = ["give it no share", "prepare more text"]
     if rule.behind:
-        ways += [f"leave documents to it that {', '.join(rule.behind)} do not hold"]
+        ways += [f"let it hold documents that {' and '.join(rule.behind)} leave out"]
     if rule.tail == "drop":
         ways += ["use tail: keep", "lower the window"]
     if rule.oversize == "drop":

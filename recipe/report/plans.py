@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Group
 
+from recipe.report.families import family_tables
 from recipe.report.figures import amount, percent, ratio, readings, signed
 from recipe.report.tables import table
 
@@ -31,6 +32,7 @@ def plan_tables(plain: Plain) -> Iterator[Group]:
             yield _duplicates_table(name, stage)
         if stage["packing"]:
             yield _packing_table(name, stage["packing"])
+    yield from family_tables(plain)
     estimated = _ESTIMATED if len(plain["stages"]) > 1 else ""
     yield _pool_table(plain["pools"], _WALKED if plain["exact"] else estimated)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
 from recipe.mixing.opening import open_pools
+from recipe.mixing.plan import make_plan
 from recipe.mixing.stream import Stream
 from recipe.mixing.withdrawals import Withdrawals
 from tests.mixing.build import World, everything, make, stage, windows, world, write
@@ -250,3 +252,52 @@ def test_every_view_that_cannot_be_opened_is_told_at_once(tmp_path):
         "pools.none",
         "pools.bad.where.lang",
     ]
+
+
+def test_plan_says_who_reads_which_documents_and_what_is_routed(tmp_path):
+    stages = [
+        stage(12, {"web": 1, "other": 1, "long": 0}, steps=8),
+        stage(48, {"web": 1, "other": 1, "long": 2}, steps=6),
+    ]
+    plan = make_plan(make(tmp_path, split(tmp_path), stages, max_epochs=99), exact=True)
+    family = plan.families["web"]
+    assert family.pools == ("web", "long")
+    assert [(cell.holders, cell.documents, cell.tokens) for cell in family.cells] == [
+        (("web",), 9, 52),
+        (("long",), 3, 95),
+    ]
+    assert [route[:4] for route in family.routes] == [("web", "long", 3, 95)]
+    assert family.routes[0].stages == ("s1",)
+    read = [plan.stages[name].pools["web"].epochs for name in ("s0", "s1")]
+    assert family.total(0) == sum(read)
+    assert family.owned("s1", "long") == (3, 95) and family.owned("s0", "long") == (0, 0)
+    assert set(plan.to_plain()["families"]) == {"web"}
+
+
+def test_readings_of_a_document_add_up_over_the_pools_that_read_it(tmp_path):
+    write(tmp_path / "web", [8] * 30, eos=True)
+    pools = {"web": {"path": "web"}, "some": {"path": None, "of": "web", "where": {"id": {"max": 9}}}}
+    stages = [stage(16, {"web": 1, "some": 0}, steps=24), stage(16, {"web": 0, "some": 1}, steps=9)]
+    plan = make_plan(make(tmp_path, pools, stages, max_epochs=2))
+    assert [cell.documents for cell in plan.families["web"].cells] == [10, 20]
+    assert plan.families["web"].total(0) == Fraction(24, 30) + Fraction(9, 10)
+    assert not plan.problems
+    [problem] = make_plan(make(tmp_path, pools, stages, max_epochs=1)).problems
+    assert problem.where == "pools.web.max_epochs"
+    assert problem.given == "10 documents (80 tokens) read by web and some: 1.700 readings"
+    assert "pools.web.max_epochs=2" in problem.fix
+
+
+@pytest.mark.parametrize(("eos", "bos"), [(True, False), (True, True)])
+def test_b6_a_stage_that_would_cut_what_is_routed_is_refused_with_the_yaml_to_write(tmp_path, eos, bos):
+    write(tmp_path / "web", [3, 30, 5, 40], eos=eos, bos=bos)
+    web = {"path": "web", "max_tokens": 10, "slicing": {"oversize": "route"}}
+    pools = {"web": web, "long": {"path": None, "of": "web", "min_tokens": 11}}
+    weights = {"web": 1, "long": 1}
+    problems = make_plan(make(tmp_path, pools, [stage(40, weights)], max_epochs=99)).problems
+    found = [problem for problem in problems if problem.where == "pools.web.slicing.oversize"]
+    assert len(found) == bos
+    if bos:
+        assert "a unit of 40 tokens in stage s0" in found[0].given
+        assert "stages: {s0: {context: 41}}" in found[0].fix
+        assert not make_plan(make(tmp_path, pools, [stage(41, weights)], max_epochs=99)).problems
