@@ -117,15 +117,16 @@ def _pools(status: Status) -> Group:
 
 def _measured(status: Status) -> list[Group]:
     """What the last checkpoint states of each set that is not sealed."""
+    amounts = [key for key in AMOUNTS if any(key in values for values in status.measured.values())]
     rows = [
         (
             name,
-            *(_number_text(values.get(key, "")) for key in AMOUNTS),
+            *(_number_text(values.get(key, "")) for key in amounts),
             ", ".join(f"{key} {_number_text(value)}" for key, value in values.items() if key not in AMOUNTS),
         )
         for name, values in status.measured.items()
     ]
-    columns = ("set", *(f"{key}\nscored" for key in AMOUNTS), "metrics")
+    columns = ("set", *(f"{key}\nscored" for key in amounts), "metrics")
     caption = "as the checkpoint states it; recipe compare shows what was attached later too"
     return [table("measured at the last checkpoint", columns, rows, caption=caption)] if rows else []
 
