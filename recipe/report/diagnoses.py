@@ -48,7 +48,7 @@ def _times(readings: Plain) -> tuple[int, int, int, int]:
 
 
 def _cut(stage: str, pools: Plain) -> Group:
-    known = next((of["places"] for of in pools.values() if of["places"] is not None), {})
+    known: Plain = next((of["places"] for of in pools.values() if of["places"] is not None), {})
     return table(
         f"stage {stage}: where documents are cut",
         ("pool", "cuts", *known),
