@@ -14,6 +14,7 @@ from recipe.config import recipe_from_plain
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance import Sample, verify_package, verify_run
 from recipe.run.handover import Wanted, hand_over_run
+from recipe.run.manifest import latest_path, read_manifest
 from recipe.run.run import Run
 from recipe.run.tracing.trace import trace_document
 from tests.audit.runs import plain_recipe
@@ -22,18 +23,20 @@ TEXT = (Path(__file__).parent / "runs.py").read_text(encoding="utf-8")
 SLICINGS: dict[str, dict[str, Any]] = {
     "aligned": {"align": "word", "stride": 48, "offset": "random"},
     "regions": {"stride": {"head": 32}, "density": {"middle": 0.5}, "align": "line"},
+    "told once": {"duplicates": "50%", "stride": 48, "density": {"middle": 0.5}},
     "wrapped": {"specials": "window", "window": 60, "stride": 50, "align": "sentence", "align_within": 40},
 }
 
 
 def write(root: Path) -> None:
-    """Two pools of pieces of a program's text, one byte a token."""
+    """Two pools of pieces of a program's text, one byte a token; five are a group that repeats itself."""
     chance = np.random.default_rng(4)
     for name in ("web", "code"):
         starts = chance.integers(0, len(TEXT) - 600, 150)
         texts = [TEXT[start : start + size] for start in starts for size in [int(chance.integers(5, 500))]]
         arrays = [np.frombuffer(text.encode(), np.uint8).astype(np.int64) for text in texts]
         options: dict[str, Any] = {"vocab_size": 258, "eos": 256, "bos": 257, "part_tokens": 4_000}
+        options |= {"groups": [number // 5 for number in range(len(arrays))], "repeats": 12}
         recipe.write_pool(root / "pools" / name, arrays, **options)
 
 
@@ -95,7 +98,8 @@ def test_invariant_5_a_run_resumed_from_its_state_serves_the_same(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "change", ["align=paragraph", "offset=random", "density={head: 0.5}", "specials=window"]
+    "change",
+    ["align=paragraph", "offset=random", "density={head: 0.5}", "specials=window", "duplicates=drop"],
 )
 def test_a_slicing_amended_for_the_next_stage_cuts_what_is_left_anew(tmp_path: Path, change: str):
     with start(tmp_path, {"align": "word", "stride": 48, "window": 60}) as run:
@@ -107,8 +111,9 @@ def test_a_slicing_amended_for_the_next_stage_cuts_what_is_left_anew(tmp_path: P
     whole_audit(tmp_path / "run")
 
 
-def test_withdrawn_documents_are_gone_and_the_rest_is_recut(tmp_path: Path):
-    with start(tmp_path, SLICINGS["aligned"]) as run:
+@pytest.mark.parametrize("kind", ["aligned", "told once"])
+def test_withdrawn_documents_are_gone_and_the_rest_is_recut(tmp_path: Path, kind: str):
+    with start(tmp_path, SLICINGS[kind]) as run:
         consume(run, 20)
         ahead = [p for s in range(20, 24) for r in range(4) for p in run.stream().provenance(s, r)]
     gone = next(p.document for p in ahead if p.pool == "code")
@@ -118,10 +123,32 @@ def test_withdrawn_documents_are_gone_and_the_rest_is_recut(tmp_path: Path):
     whole_audit(tmp_path / "run")
 
 
-def test_a_branch_goes_on_with_another_alignment(tmp_path: Path):
-    with start(tmp_path, SLICINGS["aligned"]) as run:
+def test_A12_duplicates_are_counted_and_recomputed_without_any_text(tmp_path: Path):
+    with start(tmp_path, SLICINGS["told once"]) as run:
+        consume(run, 20, run.num_steps)
+    states = read_manifest(latest_path(tmp_path / "run"))["snapshot"]["pools"]
+    assert all(state["dropped"]["duplicate"] > 500 for state in states)
+    bare = audit_run(tmp_path / "run", metadata_only=True)
+    assert bare.ok, bare.findings
+    assert "nothing recomputed" not in str(bare.checked.pools)
+
+
+@pytest.mark.parametrize("stated", ["drop", "80%"])
+def test_A12_a_pool_in_which_nobody_looked_is_refused_before_the_first_step(tmp_path: Path, stated: str):
+    recipe.write_pool(tmp_path / "pools" / "web", [np.arange(200)], vocab_size=258)
+    stage = {"context": 64, "steps": 4, "batch": {"sequences": 2}, "quotas": {"web": "100%"}}
+    stages = {"one": {**stage, "slicing": {"duplicates": stated}}}
+    made = recipe_from_plain(plain_recipe(tmp_path, stages, pools={"web": {}}), source="test")
+    with pytest.raises(RecipeError, match=r"pools\.web[\s\S]*recipe prepare --repeats"):
+        recipe.start_run(made, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("kind", "change"), [("aligned", "align=line"), ("told once", "duplicates=keep")])
+def test_a_branch_goes_on_with_another_slicing(tmp_path: Path, kind: str, change: str):
+    with start(tmp_path, SLICINGS[kind]) as run:
         consume(run, 20)
-    wish = recipe.Wish(name="other", overrides=("stages.long.slicing.align=line",))
+    wish = recipe.Wish(name="other", overrides=(f"stages.long.slicing.{change}",))
     (made,) = recipe.branch_run(tmp_path / "run", wish)
     with recipe.open_run(made) as run:
         consume(run, run.num_steps)
@@ -133,6 +160,15 @@ def test_metadata_alone_do_not_recompute_aligned_cuts_and_say_so(tmp_path: Path)
         consume(run, 20)
     report = audit_run(tmp_path / "run", metadata_only=True)
     assert "its cuts are aligned" in report.checked.pools["web"]
+
+
+def test_A12_a_package_is_accepted_without_the_pools(tmp_path: Path):
+    with start(tmp_path, SLICINGS["told once"]) as run:
+        consume(run, 20)
+    package = hand_over_run(tmp_path / "run", tmp_path / "package", Wanted(archive="none")).path
+    (tmp_path / "pools").rename(tmp_path / "gone")
+    accepted = verify_package(package)
+    assert accepted.ok, accepted
 
 
 def test_G1_a_package_is_accepted_with_the_pools_and_says_that_it_needs_them(tmp_path: Path):

@@ -165,6 +165,20 @@ def test_documents_in_groups_and_empty_ones(tmp_path):
     agree(path)
 
 
+@pytest.mark.parametrize("part", ["drop", "40%"])
+def test_A12_duplicates_that_are_left_out_are_not_covered(tmp_path, part):
+    chance = np.random.default_rng(3)
+    for name, documents in (("web", 40), ("code", 25), ("maths", 6)):
+        texts = [chance.integers(0, 3, length) for length in chance.integers(0, 60, documents)]
+        groups = [int(k) // 3 for k in range(documents)]
+        recipe.write_pool(tmp_path / "pools" / name, texts, vocab_size=256, groups=groups, repeats=4)
+    slicing = {"window": 12, "stride": 8, "duplicates": part}
+    path = begin(tmp_path, stages={"one": {**STAGE, "tokens": 7_000, "quotas": SHARES, "slicing": slicing}})
+    to_the_end(path)
+    found = agree(path, plain=False)
+    assert all(of.covered < of.tokens for of in found.values())
+
+
 @pytest.mark.parametrize("tail", ["keep", "drop"])
 def test_stages_that_cut_blocks_anew(tmp_path, tail):
     write(tmp_path)

@@ -329,7 +329,9 @@ SLICINGS = [
     {"align": "paragraph", "align_within": 9, "window": 40, "stride": 20},
     {"offset": "random", "density": {"head": 1, "middle": 0.5, "tail": "1/3"}},
     {"stride": {"head": 8, "tail": 16}, "specials": "window"},
-    {"offset": 0, "density": 1, "align": "none", "specials": "document"},
+    {"offset": 0, "density": 1, "align": "none", "specials": "document", "duplicates": "keep"},
+    {"duplicates": "drop"},
+    {"duplicates": "62.5%", "stride": 8},
 ]
 
 

@@ -48,6 +48,7 @@ def test_shipped_recipes_satisfy_it(file):
         {"start": {"weights": "w", "prior": {"code": "15T"}}, "pools.web.renamed_from": "old"},
         {"stages.short.slicing": {"align": "word", "offset": "random", "density": {"middle": "1/3"}}},
         {"stages.short.slicing": {"stride": {"head": 8, "tail": "4Ki"}, "specials": "window", "density": 1}},
+        {"stages.short.slicing": {"duplicates": "80%"}, "pools.web.slicing": {"duplicates": "drop"}},
         {"policy": {"_target_": "a.B", "every": "1M", "reference": {"web": 2}}, "simulate_budget": "1T"},
     ],
 )
