@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import mmap
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from recipe.text.streams import TruncatedError, local_file
 MOST_ROWS = 32
 #: Stored bytes of text that are decoded at once, where rows are long.
 SLICE_BYTES = 4 << 20
+#: Of an Arrow file, so much that was read is kept in memory.
+MAPPED_BYTES = 32 << 20
 #: Of a column chunk that is read, so much is in memory besides its page.
 BUFFER_BYTES = 1 << 20
 
@@ -113,14 +116,20 @@ def _parquet_slices(path: Path, options: ReadOptions, wanted: Collection[int] | 
 
 def _arrow_slices(path: Path, options: ReadOptions, wanted: Collection[int] | None) -> Iterator[_Some]:
     """Batches are mapped, not read: a batch as large as the file takes no memory but what is looked at."""
-    start = 0
-    with pa.memory_map(str(path)) as source:
-        for batch in _arrow_batches(source):
-            rows = range(start, start + batch.num_rows)
-            start += batch.num_rows
-            if wanted is None or any(row - 1 in rows for row in wanted):
-                for at in range(0, batch.num_rows, MOST_ROWS):
-                    yield _Some(rows.start + at, batch.slice(at, MOST_ROWS), batch.schema.names)
+    start = seen = 0
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # unmapped with the last batch
+    for batch in _arrow_batches(pa.BufferReader(pa.py_buffer(mapped))):
+        rows = range(start, start + batch.num_rows)
+        start += batch.num_rows
+        if wanted is None or any(row - 1 in rows for row in wanted):
+            for at in range(0, batch.num_rows, MOST_ROWS):
+                some = batch.slice(at, MOST_ROWS)
+                yield _Some(rows.start + at, some, batch.schema.names)
+                seen += some.nbytes
+                if seen > MAPPED_BYTES:
+                    mapped.madvise(mmap.MADV_DONTNEED)  # pages that were read are no longer this process's
+                    seen = 0
 
 
 def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
