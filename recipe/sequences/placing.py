@@ -12,7 +12,7 @@ from recipe.pools import Pool
 from recipe.sequences.boundaries import Edges, last_edge
 from recipe.sequences.spelling import ALIGN, is_inside
 
-_COARSEST_FIRST = tuple(reversed(ALIGN[2:]))
+_COARSEST_FIRST: tuple[str, ...] = tuple(reversed(ALIGN[2:]))
 """section … word: a cut that none permits goes through something."""
 PLACES = (*_COARSEST_FIRST, "inside a word", "inside a number", "inside a character")
 """Places of cuts, from the coarsest kind down to what no cut should go through."""
