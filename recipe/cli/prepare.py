@@ -55,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tokenizer",
         default="bytes",
         metavar="bytes|PATH",
-        help="'bytes' (built in), a tokenizer.json, or a folder that holds one",
+        help="'bytes' (built in); or a tokenizer.json, tiktoken ranks, a SentencePiece model, a folder that "
+        "holds one of them. Special tokens written in a text are text; with #specials behind the path, ids",
     )
     parser.add_argument("--eos", metavar="TOKEN", help="token stored after each document")
     _add_reading(parser)

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from recipe.errors import RecipeError
-from recipe.text.tokenizers import ByteTokenizer, JsonTokenizer, Tokenizer
+from recipe.text.tokenizers import (
+    ByteTokenizer,
+    JsonTokenizer,
+    RankTokenizer,
+    SentencePieceTokenizer,
+    Tokenizer,
+)
+from recipe.text.tokenizers.rank_files import CHARACTERS, as_bytes
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 Spelling = Callable[[str], str | bytes]
@@ -30,6 +37,8 @@ def token_bytes(tokenizer: Tokenizer) -> list[bytes]:
     """
     if isinstance(tokenizer, ByteTokenizer):
         return [bytes([value]) for value in range(256)] + [b""]
+    if isinstance(tokenizer, RankTokenizer | SentencePieceTokenizer):
+        return tokenizer.token_bytes()
     if not isinstance(tokenizer, JsonTokenizer):
         raise TypeError(f"a tokenizer of load_tokenizer, not {type(tokenizer).__name__}")
     content, vocabulary = tokenizer.content(), tokenizer.vocabulary()
@@ -88,21 +97,9 @@ def _replaced(decoder: dict[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _byte_level() -> dict[str, int]:
-    """The printable characters that stand for the 256 bytes: Latin ones for themselves, else U+0100 on."""
-    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(256) if byte not in set(shown)]
-    return {chr(byte): byte for byte in shown} | {chr(256 + k): byte for k, byte in enumerate(hidden)}
-
-
-_BYTE_LEVEL = _byte_level()
-
-
 def _from_byte_level(token: str) -> str | bytes:
     """Bytes of a token of byte-level BPE; one with any other character is taken as it is written."""
-    if all(character in _BYTE_LEVEL for character in token):
-        return bytes(_BYTE_LEVEL[character] for character in token)
-    return token
+    return as_bytes(token) if all(character in CHARACTERS for character in token) else token
 
 
 def _from_fallback(token: str) -> str | bytes:

@@ -33,7 +33,7 @@ from recipe.run.handover.tokenizer import is_built_in
 from recipe.run.handover.vectors import batch_digest, pieces_digest, synthetic_vectors
 from recipe.run.manifest import yaml_value
 from recipe.run.state import State
-from recipe.text.tokenizers import load_tokenizer
+from recipe.text.tokenizers import SPECIALS, load_tokenizer
 
 
 def verify_package(path: str | Path, *, pools_root: str | Path | None = None) -> Acceptance:
@@ -134,7 +134,8 @@ def _tokenizer(folder: Path) -> Check:
         return _built_in(said["pools"])
     if said["kind"] is None:
         return open_claim("tokenizer", f"{said['note']}; its fingerprint is {said['fingerprint']}")
-    spec = str(folder / TOKENIZER / next(iter(said["files"])))
+    asked = SPECIALS if said.get("special_tokens") == "ids" else ""
+    spec = f"{folder / TOKENIZER / next(iter(said['files']))}{asked}"
     try:
         found = load_tokenizer(spec, eos=said["eos"]).fingerprint()
     except RecipeError as error:

@@ -11,7 +11,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
 from recipe.run.handover.staging import Staging, sha256_of
-from recipe.text.tokenizers import Tokenizer, load_tokenizer
+from recipe.text.tokenizers import SPECIALS, Tokenizer, load_tokenizer, tokenizer_path
 
 FORMAT = 1
 FILES = (
@@ -24,6 +24,7 @@ FILES = (
     "merges.txt",
     "tokenizer.model",
     "tiktoken.model",
+    "spiece.model",
     "chat_template.jinja",
 )
 """Files of a tokenizer's folder; nothing else in it is copied."""
@@ -63,16 +64,17 @@ def put_tokenizer(
     }
     if spec is None and is_built_in(marks.values()):
         spec = "bytes"
-    if spec is None or (given is None and spec != "bytes" and not Path(spec).expanduser().exists()):
+    if spec is None or (given is None and spec != "bytes" and not tokenizer_path(spec).expanduser().exists()):
         return {**plain, "note": "no files: the recipe names none, or they are not on the machine"}
     tokenizer = _checked(spec, pools, marks)
     plain |= {"vocab_size": tokenizer.vocab_size, "eos": tokenizer.eos}
     if spec == "bytes":
         return {**plain, "kind": "bytes", "note": "built in: ids 0..255 are UTF-8 bytes, 256 ends a document"}
-    for path in _files(Path(spec).expanduser()):
+    for path in _files(tokenizer_path(spec).expanduser(), tokenizer):
         staging.copy(f"{folder}/{path.name}", path.resolve())
         plain["files"][path.name] = sha256_of(path)
-    return {**plain, "kind": "tokenizer.json"}
+    asked = {"special_tokens": "ids"} if spec.endswith(SPECIALS) else {}
+    return {**plain, "kind": tokenizer.kind, **asked}
 
 
 def _checked(spec: str, pools: Mapping[str, Pool], marks: Mapping[str, str | None]) -> Tokenizer:
@@ -98,8 +100,9 @@ def _checked(spec: str, pools: Mapping[str, Pool], marks: Mapping[str, str | Non
     return tokenizer
 
 
-def _files(place: Path) -> list[Path]:
-    folder = place if place.is_dir() else place.parent
-    names = FILES if place.is_dir() or place.name == "tokenizer.json" else ("tokenizer_config.json",)
-    found = [folder / name for name in names if (folder / name).is_file()]
-    return found if place.is_dir() or place in found else [place, *found]
+def _files(place: Path, tokenizer: Tokenizer) -> list[Path]:
+    """What it was read from, the file to name first, and what else of the kind is beside it."""
+    read = list(tokenizer.files)
+    alone = not place.is_dir() and place.name != "tokenizer.json"
+    beside = [] if alone else [read[0].with_name(name) for name in FILES]
+    return list(dict.fromkeys([*read, *(path for path in beside if path.is_file())]))
