@@ -114,7 +114,8 @@ def _read_duplicates(given: object) -> Fraction:
         part = parse_percent(given)
     except ValueError:
         expected = "one of keep, drop, or percent text, above 0% and up to 100%"
-        fix = nearest(given, tuple(_DUPLICATES)) if isinstance(given, str) else "write drop, or 80%"
+        fix = nearest(given, tuple(_DUPLICATES)) if isinstance(given, str) else ""
+        fix = fix if "did you mean" in fix else "write drop, or drop those of which 80% repeats: 80%"
         raise problem("", given=given, expected=expected, fix=fix) from None
     if not 0 < part <= 1 or len(str(given).strip()) > LONGEST_PERCENT:
         expected = f"percent text above 0% and up to 100%, of at most {LONGEST_PERCENT} characters"
