@@ -23,6 +23,7 @@ from recipe.audit.files import check_files
 from recipe.audit.findings import Finding, once
 from recipe.audit.holdings import Found, find_pools, leave_contents, verify_contents
 from recipe.audit.manifests import check_manifests
+from recipe.audit.owners import check_owners
 from recipe.audit.pool_reading import readings_of
 from recipe.audit.recompute import Bench, Outcome
 from recipe.audit.record import check_identity, read_recipe
@@ -189,7 +190,7 @@ def _followed(folder: Path, course: Course, wanted: _Wanted) -> Audit:
         picked = chosen(segments, depth)
         outcome = _recomputed(bench, picked, wanted)
         reading = readings_of(folder, course, found.pools)
-        lists = [*check_first(course, bench), *check_lists(course, bench)]
+        lists = [*check_first(course, bench), *check_lists(course, bench), *check_owners(course, bench)]
     finally:
         for pool in found.pools.values():
             pool.close()

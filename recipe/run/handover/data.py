@@ -9,6 +9,7 @@ from typing import Any
 
 from recipe.config import Recipe
 from recipe.config.naming import is_plain_name
+from recipe.config.view import filter_of, parent_name
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
 
@@ -21,15 +22,17 @@ def pool_folders(recipe: Recipe) -> dict[str, str]:
     """Where each pool is looked for below a root of pools: a relative name that cannot leave it.
 
     The path that the recipe states, or its last component where it is absolute; a path that leads upwards,
-    or one that two pools would share, is replaced by the pool's name.
+    or one that two pools would share, is replaced by the pool's name. A view lies in its folder.
     """
-    wanted = {name: _below(pool.path) for name, pool in recipe.pools.items()}
+    own = {name: pool for name, pool in recipe.pools.items() if pool.of is None}
+    wanted = {name: _below(pool.path) for name, pool in own.items()}
     folders = {
         name: name if folder is None or _is_shared(folder, wanted.values()) else folder
         for name, folder in wanted.items()
     }
     apart = not any(_is_shared(folder, folders.values()) for folder in folders.values())
-    return folders if apart else {name: name for name in folders}
+    folders = folders if apart else {name: name for name in folders}
+    return {name: folders[parent_name(recipe.pools, name)] for name in recipe.pools}
 
 
 def _is_shared(folder: str, wanted: Iterable[str | None]) -> bool:
@@ -54,11 +57,23 @@ def data_list(recipe: Recipe, pools: Mapping[str, Pool]) -> Plain:
     return {
         "format": FORMAT,
         "pools": {
-            name: {"folder": folders[name], **_pool(pool), "readings_allowed": recipe.epochs_allowed(name)}
+            name: {
+                "folder": folders[name],
+                **_pool(pool),
+                **_view(recipe, name),
+                "readings_allowed": recipe.epochs_allowed(name),
+            }
             for name, pool in pools.items()
         },
         "groups": {name: list(group.pools) for name, group in recipe.groups.items()},
     }
+
+
+def _view(recipe: Recipe, name: str) -> Plain:
+    """What a pool holds of its folder, where that is not all or another pool names it."""
+    pool, chosen = recipe.pools[name], filter_of(recipe.pools[name])
+    said: Plain = {} if pool.of is None else {"of": pool.of}
+    return said if chosen is None else {**said, "filter": chosen.to_plain()}
 
 
 def _pool(pool: Pool) -> Plain:

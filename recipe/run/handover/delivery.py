@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
@@ -177,14 +179,32 @@ def put_record(staging: Staging, record: Record) -> None:
         staging.copy(f"{RUN}/{latest}", manifest_path(source, record.manifest))
 
 
+_TABLES_NOTE = (
+    "document tables (ids, groups, tags, sources) are in the package although nobody asked for them: `where` of "
+    "a pool says by them which documents it holds, and no row can be computed without"
+)
+
+
+def _with_documents(recipe: Recipe, wanted: Wanted) -> bool:
+    """Whether document tables travel: asked for, or what tells which documents a pool holds."""
+    return wanted.documents or any(pool.where is not None for pool in recipe.pools.values())
+
+
+def _folders(recipe: Recipe, pools: Mapping[str, Pool]) -> dict[str, Pool]:
+    """The pools whose files are copied: one of each folder."""
+    return {name: pool for name, pool in pools.items() if recipe.pools[name].of is None}
+
+
 def _put_parts(staging: Staging, subject: Subject, wanted: Wanted) -> list[str]:
     recipe, pools = subject.recipe, subject.pools
     tokenizer = put_tokenizer(staging, TOKENIZER, recipe, pools, wanted.tokenizer)
     staging.put(f"{TOKENIZER}/tokenizer.yaml", yaml_bytes(tokenizer))
     folders = pool_folders(recipe)
-    said = [
-        put_pool(staging, f"{POOLS}/{folders[name]}", pool, tokens=wanted.tokens, documents=wanted.documents)
-        for name, pool in pools.items()
+    documents = _with_documents(recipe, wanted)
+    said: list[str | None] = [_TABLES_NOTE] if documents and not wanted.documents else []
+    said += [
+        put_pool(staging, f"{POOLS}/{folders[name]}", pool, tokens=wanted.tokens, documents=documents)
+        for name, pool in _folders(recipe, pools).items()
     ]
     for name, data in statements(subject).items():
         staging.put(name, data)
@@ -213,8 +233,10 @@ def _vectors_of(run: Run, subject: Subject) -> Plain:
 
 
 def _pool_bytes(subject: Subject, wanted: Wanted) -> int:
+    documents = _with_documents(subject.recipe, wanted)
     return sum(
-        pool_bytes(pool, tokens=wanted.tokens, documents=wanted.documents) for pool in subject.pools.values()
+        pool_bytes(pool, tokens=wanted.tokens, documents=documents)
+        for pool in _folders(subject.recipe, subject.pools).values()
     )
 
 

@@ -12,6 +12,7 @@ from recipe.mixing.opening import close_pools
 from recipe.pools import Finding, Pool, open_pool
 from recipe.pools.card import CARD_NAME
 from recipe.pools.metadata import open_metadata
+from recipe.pools.views import join_families, open_as
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
 from recipe.run.handover.data import pool_folders
@@ -128,12 +129,13 @@ def _pools(folder: Path, state: State, pools_root: Path | None) -> dict[str, Poo
     root = folder / POOLS if pools_root is None else pools_root
     pools: dict[str, Pool] = {}
     problems = list[Problem]()
-    for name, config in recipe.pools.items():
+    for name in recipe.pools:
         place = root / folders[name]
         bare = pools_root is None and (place / CARD_NAME).is_file()
         opened = open_metadata if bare else open_pool
         try:
-            pools[name] = opened(place, name, eos=config.eos, bos=config.bos)
+            pools[name] = open_as(recipe, name, place, opened)
+            pools[name].num_units  # noqa: B018 - what a view holds is looked up now
             give_edges(recipe, pools[name], _tokenizer(folder))
         except RecipeError as error:
             problems += error.problems
@@ -143,4 +145,5 @@ def _pools(folder: Path, state: State, pools_root: Path | None) -> dict[str, Poo
     if problems:
         close_pools(pools.values())
         raise RecipeError(f"{folder}: pools", problems)
+    join_families(recipe, pools)
     return pools

@@ -66,7 +66,8 @@ def portable_state(state: State) -> bytes:
     plain = recipe_to_plain(state.recipe)
     plain.pop("pools_root", None)
     for name, folder in folders.items():
-        plain["pools"][name]["path"] = folder
+        if state.recipe.pools[name].of is None:
+            plain["pools"][name]["path"] = folder
     return replace(
         state,
         recipe=recipe_from_plain(plain, source="the state"),

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
-from recipe.pools import Pool
+from recipe.pools import Pool, View
 from recipe.pools.blocks import document_hash
 from recipe.pools.table import DocumentTable
 from recipe.run.tracing.nearest import Id, id_groups, likeness, nearest_id
@@ -108,6 +108,14 @@ def _number_of(pool: Pool, one: Id) -> int | None:
 
 
 def _unknown(pools: Mapping[str, Pool], ways: tuple[Id, ...]) -> Problem:
+    for name, pool in pools.items():
+        if isinstance(pool, View) and _numbers_of(pool.parent, set(ways)):
+            return Problem(
+                "document",
+                " or ".join(repr(way) for way in ways),
+                f"the id of a document of {', '.join(pools)}",
+                f"it is in the folder of {name}, whose filter leaves it out: ask another pool of that folder",
+            )
     nearest = [(name, nearest_id(pool, ways)) for name, pool in pools.items()]
     near = [(name, one) for name, one in nearest if one is not None and _is_near(one, ways)]
     near.sort(key=lambda pair: likeness(str(pair[1]), str(ways[0])), reverse=True)
