@@ -145,8 +145,8 @@ class Packing(Model):
     """Of the end marks stored with documents, the part that takes a position, by keyed hashes anew in every
     epoch; the label of the token before it stays, and the others are counted as ``separators``."""
     shuffle_fit: bool = False
-    """Pieces of about the same length are packed in reading order, so that neighbours in a row change with
-    every epoch, at the cost of a little padding; else longer ones come first."""
+    """Pieces of about the same length are packed in reading order, and so are rows of about the same room, so
+    that neighbours in a row change with every epoch, at the cost of up to a 64th of padding."""
 
     def multiple(self, parallel: ParallelConfig) -> int:
         """``document_multiple`` as a number."""

@@ -24,9 +24,9 @@ def best_fit_reference(
 ) -> list[int]:
     """The rule in plain words: what :func:`best_fit` must return.
 
-    Longer pieces first, equal ones in the order given (equal in whole multiples of ``grain``); each into
-    the fullest row it fits, of equally full ones the oldest, else into a new row. A piece that is alone
-    shares its row with nobody.
+    Longer pieces first, equal ones in the order given; each into the fullest row it fits, of equally full
+    ones the oldest, else into a new row. A piece that is alone shares its row with nobody. Lengths and rooms
+    are compared in whole multiples of ``grain``, lengths rounded up where it is asked whether they fit.
 
     >>> best_fit_reference([5, 3, 6, 2], [False] * 4, 8)
     [1, 1, 0, 0]
@@ -34,9 +34,10 @@ def best_fit_reference(
     rows: list[int] = [0] * len(sizes)
     free: list[int] = []
     for i in sorted(range(len(sizes)), key=lambda i: -(sizes[i] // grain)):
-        fits = [r for r, room in enumerate(free) if room >= sizes[i]] if not alone[i] else []
+        needed = -(-sizes[i] // grain)
+        fits = [r for r, room in enumerate(free) if room // grain >= needed] if not alone[i] else []
         if fits:
-            row = min(fits, key=lambda r: (free[r], r))
+            row = min(fits, key=lambda r: (free[r] // grain, r))
             free[row] -= sizes[i]
         else:
             row = len(free)
@@ -54,8 +55,9 @@ def best_fit(
         sizes: positions of each piece, marks included; in ``1..context``.
         alone: pieces that take a row of their own.
         context: positions of a row.
-        grain: sizes are told apart by their multiples of so many positions; those with the same are placed
-            in the order given, so that neighbours in a row change with the order.
+        grain: sizes, and rooms of rows, are told apart by their multiples of so many positions; those with
+            the same are taken in the order given, so that neighbours in a row change with the order. A row
+            that has less room than this is full.
 
     Returns:
         int64[num_pieces]: rows are numbered in the order in which they were opened.
@@ -68,7 +70,7 @@ def best_fit(
     [1, 1, 0, 0]
     """
     order = _longest_first(sizes if grain == 1 else sizes // grain, context)
-    return _best_fit(sizes, alone, context, order)
+    return _best_fit(sizes, alone, (context, grain), order)
 
 
 @kernel
@@ -127,24 +129,27 @@ def _longest_first(sizes: NDArray[np.int64], context: int) -> NDArray[np.int64]:
 
 @kernel
 def _best_fit(
-    sizes: NDArray[np.int64], alone: NDArray[np.bool_], context: int, order: NDArray[np.int64]
+    sizes: NDArray[np.int64], alone: NDArray[np.bool_], of: tuple[int, int], order: NDArray[np.int64]
 ) -> NDArray[np.int64]:
+    context, grain = of
     leaves = 1
-    while leaves < context + 1:
+    while leaves < context // grain + 1:
         leaves *= 2
     tree = np.zeros(2 * leaves, np.uint8)
-    heap = np.full(context + 1, -1, np.int32)
+    heap = np.full(context // grain + 1, -1, np.int32)
+    free = np.empty(len(sizes), np.int64)
     left = np.full(len(sizes), -1, np.int32)
     right = np.full(len(sizes), -1, np.int32)
     rows = np.empty(len(sizes), np.int64)
     opened = 0
     for i in order:
         size = sizes[i]
-        room = -1 if alone[i] else _smallest_room(tree, leaves, size)
+        needed = (size + grain - 1) // grain
+        room = -1 if alone[i] or needed > context // grain else _smallest_room(tree, leaves, needed)
         if room < 0:
             row = opened
             opened += 1
-            room = context
+            free[row] = context
         else:
             row = heap[room]
             rest = _merge(left, right, left[row], right[row])
@@ -156,7 +161,8 @@ def _best_fit(
                     node //= 2
                     tree[node] = 0
         rows[i] = row
-        room -= size
+        free[row] -= size
+        room = free[row] // grain
         if room > 0 and not alone[i]:
             left[row] = -1
             right[row] = -1

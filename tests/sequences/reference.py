@@ -401,9 +401,10 @@ def pack(bundles: list[list[Piece]], rule: Rule) -> list[list[list[Piece]]]:
     alone = [any(piece.alone for piece in bundle) for bundle in bundles]
     grain = max(1, rule.context // 64) if rule.shuffle_fit else 1
     for i in sorted(range(len(bundles)), key=lambda i: (-(sizes[i] // grain), i)):
-        able = [r for r in range(len(rows)) if room[r] >= sizes[i] and not alone[rows[r][0]]]
+        needed = -(-sizes[i] // grain)
+        able = [r for r in range(len(rows)) if room[r] // grain >= needed and not alone[rows[r][0]]]
         if able and not alone[i]:
-            row = min(able, key=lambda r: (room[r], r))
+            row = min(able, key=lambda r: (room[r] // grain, r))
         else:
             row = len(rows)
             rows.append([])
