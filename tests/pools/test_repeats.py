@@ -51,6 +51,14 @@ def test_repeats_do_not_depend_on_where_parts_end(tmp_path, part_tokens):
     assert sorted(path.name for path in pool.path.glob("*.repeats")) == []
 
 
+@pytest.mark.parametrize("part_tokens", [None, 30])
+def test_special_tokens_in_front_of_documents_are_no_part_of_what_repeats(tmp_path, part_tokens):
+    leads = [[70, 71, 72, 73], [70, 71, 72, 73], [70, 71, 72, 73], []]
+    pool = small(tmp_path / "pool", leads=leads, part_tokens=part_tokens)
+    moved = [8, 12, 12]
+    assert pool.repeats.tolist() == [[a + by, b + by] for (a, b), by in zip(SPANS, moved, strict=True)]
+
+
 def test_an_interrupted_search_goes_on_behind_the_parts_it_finished(tmp_path, monkeypatch):
     settings = {**ROOM, "part_tokens": 9, "repeats": 4, "resume": True}
 
