@@ -57,6 +57,7 @@ def _missing(recipe: Recipe, source: str) -> list[str]:
     if source != DEMO:
         return []
     shipped = load_recipe(DEMO).pools
-    if any(name not in shipped or pool.path != shipped[name].path for name, pool in recipe.pools.items()):
+    own = {name: pool for name, pool in recipe.pools.items() if pool.of is None}
+    if any(name not in shipped or pool.path != shipped[name].path for name, pool in own.items()):
         return []
-    return [name for name in recipe.pools if not recipe.pool_path(name).exists()]
+    return [name for name in own if not recipe.pool_path(name).exists()]

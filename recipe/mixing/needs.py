@@ -36,7 +36,9 @@ def needs_exact(recipe: Recipe, pools: Mapping[str, PoolPlan], end: Snapshot) ->
         over = cursor.epoch > allowed or (cursor.epoch == allowed and (cursor.block > 0 or cursor.stage >= 0))
         if over and recipe.exhaustion(name) == "repeat":
             begun = cursor.epoch + (1 if cursor.block or cursor.stage >= 0 else 0)
-            problems.append(_exhausted(name, pool, (state.spent, pool.stock_tokens * allowed), begun))
+            elsewhere = state.dropped.get("elsewhere", 0)
+            have = pool.stock_tokens * allowed - int(elsewhere / pool.epochs * allowed)
+            problems.append(_exhausted(name, pool, (state.spent, have), begun, elsewhere > 0))
     if end.ended:
         stock = {name: pool.stock_tokens for name, pool in pools.items()}
         why = ending(recipe, Curriculum.from_recipe(recipe), stock, end)
@@ -70,7 +72,8 @@ def needs_estimated(
         policy = recipe.exhaustion(name)
         if pool.epochs * (1 - spread) - _drift(name, stages, yields) > pool.max_epochs:
             if policy == "repeat":
-                problems.append(_exhausted(name, pool, (int(need), have), ceil(pool.epochs)))
+                shared = any("elsewhere" in stage.pools[name].dropped for stage in stages.values())
+                problems.append(_exhausted(name, pool, (int(need), have), ceil(pool.epochs), shared))
             else:
                 warnings.append(
                     f"pool {name!r} runs dry near position {pool.exhausted_at} of the run "
@@ -99,14 +102,20 @@ def _capacity(name: str, pool: PoolPlan, yields: Mapping[str, Yields]) -> int:
     return int(max(epochs, default=Fraction(0)) * pool.max_epochs)
 
 
-def _exhausted(name: str, pool: PoolPlan, amounts: tuple[int, int], enough: int) -> Problem:
-    """``amounts``: tokens needed, and what the readings allowed hold; ``enough`` readings would do."""
+def _exhausted(
+    name: str, pool: PoolPlan, amounts: tuple[int, int], enough: int, is_shared: bool = False
+) -> Problem:
+    """``amounts``: tokens needed, and what the readings allowed hold; ``enough`` readings would do.
+
+    ``is_shared``: other pools of its folder take a part of its documents.
+    """
     need, have = amounts
+    what = "what other pools of its folder leave of" if is_shared else "a stock of"
     readings = "1 reading" if pool.max_epochs == 1 else f"{pool.max_epochs} readings"
     return Problem(
         f"pools.{name}",
         f"needs {need:,} tokens",
-        f"at most {have:,}: {readings} of a stock of {pool.stock_tokens:,}",
+        f"at most {have:,}: {readings} of {what} {pool.stock_tokens:,}",
         f"set pools.{name}.max_epochs={enough}, lower its quota, shorten the run, add text, "
         f"or say on_exhausted: redistribute",
     )

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Group
 
 from recipe.config import Recipe
+from recipe.config.view import family
 from recipe.report.figures import amount, percent, ratio, readings, signed
 from recipe.report.tables import table
 
@@ -150,8 +151,10 @@ def _run_table(recipe: Recipe, stages: Mapping[str, Mapping[str, Counts]], stock
     for pool in recipe.pools:
         counts = _sum(pools[pool] for pools in stages.values() if pool in pools)
         total.update(counts)
-        fresh = counts["body"] - counts["overlap"]
-        rows.append((pool, *_kinds(counts), readings(fresh / stock[pool] if stock.get(pool) else None)))
+        read = counts["body"] - counts["overlap"]
+        if len(family(recipe.pools, pool)) > 1:
+            read += counts["dropped"]  # most of it is documents that are another pool's
+        rows.append((pool, *_kinds(counts), readings(read / stock[pool] if stock.get(pool) else None)))
     columns = (
         "pool",
         "sequences",
