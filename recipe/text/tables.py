@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import mmap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,28 +56,21 @@ def raw_rows(
         opened = _parquet_slices if file.kind == "parquet" else _arrow_slices
         try:
             with _faults():
-                slices = opened(path, options, wanted)
-                some = next(slices, None)
-            while some is not None:
-                with _faults():
-                    raws = list(_rows(index, some, options))
-                for row, raw in enumerate(raws, start=some.start + 1):
-                    if wanted is None or row in wanted:
-                        yield raw
-                row = some.start + some.batch.num_rows
-                with _faults():
-                    some = next(slices, None)
+                for some in opened(path, options, wanted):
+                    for row, raw in enumerate(_rows(index, some, options), start=some.start + 1):
+                        if wanted is None or row in wanted:
+                            yield raw
         except TruncatedError as error:
             yield Raw(index, row + 1, b"", "truncated", f"a table that is whole: {error}")
 
 
 @contextmanager
 def _faults() -> Iterator[None]:
-    """What pyarrow says of a damaged file, as one exception; a fault of the disk stays what it is."""
+    """What pyarrow says of a damaged file, as one exception; a fault of disk or memory stays what it is."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
             raise
         raise TruncatedError(" ".join(str(error).split())[:300]) from error
 
@@ -152,7 +145,7 @@ def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
 class _Texts:
     """The text column of some rows."""
 
-    values: list[bytes | None]
+    values: Iterable[bytes | None]
     fault: str | None = None
     """Why no row has a text."""
     detail: str = ""
@@ -196,7 +189,10 @@ def _texts(some: _Some, steps: list[str] | None, key: str) -> _Texts:
         if is_text(kind):
             column = column.cast(as_bytes)
             _check(column)
-            return _Texts(column.to_pylist())
+            # One after the other where they are long: all of them would be in memory twice.
+            return _Texts(
+                column.to_pylist() if column.nbytes < SLICE_BYTES else (one.as_py() for one in column)
+            )
     return _Texts(nothing, "text_not_text", f"text in {key!r}, not {kind}")
 
 
