@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recipe.audit.findings import Finding, once
-from recipe.audit.rows import Row, Text, row_faults
+from recipe.audit.parts import Row, Text
+from recipe.audit.rows import row_faults
 from recipe.audit.seams import Held, Joined, is_whole, join, label_faults
 from recipe.audit.tiny_model import loss_fault
 from recipe.config import Rule

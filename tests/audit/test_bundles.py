@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from recipe.audit.rows import ARRAYS, Piece, Row, Text, row_faults
+from recipe.audit.parts import Piece, Row, Text
+from recipe.audit.rows import ARRAYS, row_faults
 from recipe.errors import RecipeError
 from recipe.mixing.stream import Stream
 from tests.mixing.reference import Source

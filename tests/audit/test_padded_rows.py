@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recipe.audit.rows import ARRAYS, Piece, row_faults
+from recipe.audit.parts import Piece
+from recipe.audit.rows import ARRAYS, row_faults
 from tests.audit.test_verify import EOS, RULE, TEXTS, row
 
 RULE_4 = replace(RULE, context=16, document_multiple=4)

@@ -256,6 +256,7 @@ def test_a_hand_over_computes_the_rows_of_views_from_metadata(run: Path, tmp_pat
     amend_run(run, ["+pools.good={of: web, where: {quality: {min: 8}}}", quotas], approval=WHY)
     package = tmp_path / "package"
     hand_over_run(run, package)
-    assert not (package / "2-data" / "pools" / "long").exists() and not (package / "2-data" / "pools" / "good").exists()
-    assert (package / "2-data" / "pools" / "web" / "documents.parquet").is_file()
+    pools = package / "2-data" / "pools"
+    assert not (pools / "long").exists() and not (pools / "good").exists()
+    assert (pools / "web" / "documents.parquet").is_file()
     assert verify_package(package).ok

@@ -10,7 +10,8 @@ from typing import TypeVar
 import numpy as np
 
 from recipe.audit.infilling import draw_key
-from recipe.audit.rows import ARRAYS, Piece, Row, Text
+from recipe.audit.parts import Piece, Row, Text
+from recipe.audit.rows import ARRAYS
 from recipe.audit.verify import Readings, Seen
 from recipe.mixing.row_pieces import Hit
 from recipe.mixing.tracing import Search, Stretch, merged

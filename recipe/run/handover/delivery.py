@@ -180,8 +180,8 @@ def put_record(staging: Staging, record: Record) -> None:
 
 
 _TABLES_NOTE = (
-    "document tables (ids, groups, tags, sources) are in the package although nobody asked for them: `where` of "
-    "a pool says by them which documents it holds, and no row can be computed without"
+    "document tables (ids, groups, tags, sources) are in the package although nobody asked for them: `where` "
+    "of a pool says by them which documents it holds, and no row can be computed without"
 )
 
 
