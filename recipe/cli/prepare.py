@@ -110,6 +110,11 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         "--tag-key", action="append", default=[], metavar="KEY", help="kept with the document; repeatable"
     )
     reading.add_argument(
+        "--marker",
+        metavar="TEXT",
+        help="special tokens in front of each document of a group: '<|file_sep|>{path}'; also {id}, {group}",
+    )
+    reading.add_argument(
         "--units-key",
         metavar="KEY",
         help="sections of the text: a list of {start, id, needs}, start in characters; for align: section",
@@ -151,13 +156,14 @@ def execute(args: argparse.Namespace) -> int:
         read=ReadOptions(
             format=args.format,
             text_key=args.text_key,
+            text_member=args.text_member,
             id_key=args.id_key,
             place_ids=args.place_ids,
             group_key=args.group_key,
             group_depth=args.group_depth,
             tag_keys=tuple(args.tag_key),
-            text_member=args.text_member,
             units_key=args.units_key,
+            marker=args.marker,
             sections=args.sections,
             include=tuple(args.include),
             exclude=tuple(args.exclude),
@@ -239,7 +245,7 @@ def _table(pool: Pool) -> Table:
         table.add_row("needs of sections", f"{len(pool.needs):,}")
     if pool.repeats is not None:
         table.add_row("tokens that repeat others of their document or group", f"{_repeated(pool):,}")
-    table.add_row("end marks", f"{card.special_tokens:,}")
+    table.add_row("end marks" if pool.leads is None else "marks and markers", f"{card.special_tokens:,}")
     table.add_row("longest document", f"{card.max_document_tokens:,}")
     if read["repaired"]:
         table.add_row("kept with U+FFFD", f"{read['repaired']:,}")

@@ -61,15 +61,17 @@ def bundled(pieces: Pieces, relations: Relations, room: int, *, may_drop: bool) 
         the pieces; fresh tokens of those that are left out.
     """
     sizes, lost = positions_of(pieces), 0
-    brings = np.zeros(len(sizes), np.bool_)
-    if len(relations.needs):
-        brings = ~_passes(pieces, sizes, relations, room)
-        if may_drop and not brings.all():
-            units = np.unique(relations.firsts[pieces.document[~brings]])
+    rows = np.zeros((len(sizes), 2), np.int64)
+    if len(relations.needs) and len(sizes):
+        rows = _rows_of_needs(pieces, relations)
+        fits = _fits(pieces, sizes, relations, rows, room)
+        if may_drop and not fits.all():
+            units = np.unique(relations.firsts[pieces.document[~fits]])
             kept = ~np.isin(relations.firsts[pieces.document], units)
             lost = int((pieces.stop - pieces.fresh)[~kept].sum())
-            pieces, sizes, brings = pieces.take(kept), sizes[kept], brings[kept]
-    out = _bundle(pieces, sizes, relations, brings, room)
+            pieces, sizes, rows, fits = pieces.take(kept), sizes[kept], rows[kept], fits[kept]
+        rows[~fits] = 0
+    out = _bundle(pieces, sizes, relations, rows, room)
     return Pieces(*out), lost
 
 
@@ -121,19 +123,24 @@ def columns_of(pieces: Pieces, multiple: int) -> NDArray[np.int64]:
     return columns
 
 
+def _rows_of_needs(pieces: Pieces, relations: Relations) -> NDArray[np.int64]:
+    """int64[num_pieces, 2]: the rows of needs of each piece's fresh tokens, from and up to."""
+    places = relations.places[pieces.document]
+    begins, ends = (np.ascontiguousarray(relations.needs[:, column]) for column in (0, 1))
+    low = np.searchsorted(ends, places + pieces.fresh, side="right")
+    high = np.searchsorted(begins, places + pieces.stop, side="left")
+    return np.stack([low, np.maximum(low, high)], axis=1)
+
+
 @inlined
-def _wanted(i: int, pieces: Any, relations: Any) -> NDArray[np.int64]:
-    """int64[k, 3]: (document, start, stop) that piece i needs, in order, what meets made one."""
+def _wanted(i: int, relations: Any, rows: NDArray[np.int64], document: int, found: NDArray[np.int64]) -> int:
+    """Write (document, start, stop) that piece i needs, in order, what meets made one; how many these are."""
     needs, places, tokens = relations.needs, relations.places, relations.tokens
-    document = pieces.document[i]
-    begin, end = places[document] + pieces.fresh[i], places[document] + pieces.stop[i]
-    low = np.searchsorted(needs[:, 1], begin, side="right")
-    high = max(low, np.searchsorted(needs[:, 0], end, side="left"))
-    found = np.empty((high - low, 3), np.int64)
+    unit = relations.firsts[document]
     k = 0
-    for row in range(low, high):
-        j = relations.firsts[document]
-        while j < len(tokens) and relations.firsts[j] == relations.firsts[document]:
+    for row in range(rows[i, 0], rows[i, 1]):
+        j = unit
+        while j < len(tokens) and relations.firsts[j] == unit:
             if places[j] <= needs[row, 2] < places[j] + tokens[j]:
                 start, stop = needs[row, 2] - places[j], needs[row, 3] - places[j]
                 at = k
@@ -150,16 +157,15 @@ def _wanted(i: int, pieces: Any, relations: Any) -> NDArray[np.int64]:
         else:
             last += 1
             found[last] = found[at]
-    return found[: last + 1]
+    return last + 1
 
 
 @inlined
-def _less(spans: NDArray[np.int64], holder: tuple[int, int, int]) -> NDArray[np.int64]:
-    """The spans without what a piece (document, start, stop) holds."""
+def _less(spans: NDArray[np.int64], count: int, holder: tuple[int, int, int], out: NDArray[np.int64]) -> int:
+    """Write to ``out`` the spans without what a piece (document, start, stop) holds; how many are left."""
     document, start, stop = holder
-    out = np.empty((len(spans) + 1, 3), np.int64)
     k = 0
-    for at in range(len(spans)):
+    for at in range(count):
         low, high = spans[at, 1], spans[at, 2]
         if spans[at, 0] != document or stop <= low or high <= start:
             out[k] = spans[at]
@@ -171,13 +177,13 @@ def _less(spans: NDArray[np.int64], holder: tuple[int, int, int]) -> NDArray[np.
         if stop < high:
             out[k, 0], out[k, 1], out[k, 2] = document, stop, high
             k += 1
-    return out[:k]
+    return k
 
 
 @inlined
-def _total(spans: NDArray[np.int64]) -> int:
+def _total(spans: NDArray[np.int64], count: int) -> int:
     total = 0
-    for at in range(len(spans)):
+    for at in range(count):
         total += spans[at, 2] - spans[at, 1]
     return total
 
@@ -189,61 +195,71 @@ def _lead(i: int, pieces: Any, relations: Any) -> int:
 
 
 @kernel
-def _passes(pieces: Any, sizes: NDArray[np.int64], relations: Any, room: int) -> NDArray[np.bool_]:
-    """bool[num_pieces]: whether a piece and what it needs do not fit in a row."""
-    out = np.zeros(len(sizes), np.bool_)
+def _fits(
+    pieces: Any, sizes: NDArray[np.int64], relations: Any, rows: NDArray[np.int64], room: int
+) -> NDArray[np.bool_]:
+    """bool[num_pieces]: whether a piece and what it needs fit in a row."""
+    out = np.ones(len(sizes), np.bool_)
+    most = 1 + (rows[:, 1] - rows[:, 0]).max()
+    found, left = np.empty((most, 3), np.int64), np.empty((most + 1, 3), np.int64)
     for i in range(len(sizes)):
-        needed = _wanted(i, pieces, relations)
-        if len(needed):
-            left = _less(needed, (pieces.document[i], pieces.start[i], pieces.stop[i]))
-            out[i] = _total(left) + sizes[i] + _lead(i, pieces, relations) > room
+        if rows[i, 1] > rows[i, 0]:
+            document = pieces.document[i]
+            count = _wanted(i, relations, rows, document, found)
+            count = _less(found, count, (document, pieces.start[i], pieces.stop[i]), left)
+            out[i] = _total(left, count) + sizes[i] + _lead(i, pieces, relations) <= room
     return out
 
 
 @inlined
-def _put(out: NDArray[np.int64], k: int, entry: tuple[int, int, int, int, int]) -> NDArray[np.int64]:
+def _put(out: NDArray[np.int64], k: int, entry: tuple[int, int, int, int], flags: int) -> NDArray[np.int64]:
+    """The same columns with one more piece: (document, start, stop, fresh) and its flags."""
     if k == out.shape[1]:
         more = np.empty((5, 2 * k + 16), np.int64)
         more[:, :k] = out
         out = more
-    for column in range(5):
-        out[column, k] = entry[column]
+    out[0, k], out[1, k], out[2, k], out[3, k] = entry
+    out[4, k] = flags
     return out
 
 
 @kernel
 def _bundle(
-    pieces: Any, sizes: NDArray[np.int64], relations: Any, brings: NDArray[np.bool_], room: int
+    pieces: Any, sizes: NDArray[np.int64], relations: Any, rows: NDArray[np.int64], room: int
 ) -> NDArray[np.int64]:
     """int64[5, k]: columns of the pieces, with those that come in front."""
     out = np.empty((5, len(sizes)), np.int64)
-    nothing = np.empty((0, 3), np.int64)
+    cap = 2 + len(sizes) + ((rows[:, 1] - rows[:, 0]).max() if len(rows) else 0)
+    own = np.empty((cap, 3), np.int64)
+    spans, other = np.empty_like(own), np.empty_like(own)
     k, begin, used, unit = 0, 0, room, -1
     for i in range(len(sizes)):
         document, flags = pieces.document[i], pieces.flags[i]
-        lead = _lead(i, pieces, relations)
-        needed = _wanted(i, pieces, relations) if brings[i] else nothing
-        own = _less(needed, (document, pieces.start[i], pieces.stop[i])) if len(needed) else needed
+        start, stop, fresh = pieces.start[i], pieces.stop[i], pieces.fresh[i]
+        lead, count = _lead(i, pieces, relations), 0
+        if rows[i, 1] > rows[i, 0]:
+            count = _less(other, _wanted(i, relations, rows, document, other), (document, start, stop), own)
         goes_on = unit >= 0 and relations.units[document] == unit and flags & ALONE == 0
-        spans = own
+        left = count
         if goes_on:
+            spans[:left] = own[:left]
             for at in range(begin, k):
-                if len(spans):
-                    spans = _less(spans, (out[0, at], out[1, at], out[2, at]))
-            goes_on = used + _total(spans) + lead + sizes[i] <= room
+                if left > 0:
+                    left = _less(spans, left, (out[0, at], out[1, at], out[2, at]), other)
+                    spans, other = other, spans
+            goes_on = used + _total(spans, left) + lead + sizes[i] <= room
         if not goes_on:
-            spans, begin, used = own, k, 0
-        used += _total(spans) + lead + sizes[i]
-        for at in range(len(spans)):
-            joined = JOINED if k > begin else 0
-            stop = spans[at, 2]
-            out = _put(out, k, (spans[at, 0], spans[at, 1], stop, stop, CONTEXT | joined))
+            spans[:count] = own[:count]
+            left, begin, used = count, k, 0
+        used += _total(spans, left) + lead + sizes[i]
+        for at in range(left):
+            entry = (spans[at, 0], spans[at, 1], spans[at, 2], spans[at, 2])
+            out = _put(out, k, entry, CONTEXT | (JOINED if k > begin else 0))
             k += 1
         if lead > 0:
-            out = _put(out, k, (document, -lead, 0, 0, MARKER | (JOINED if k > begin else 0)))
+            out = _put(out, k, (document, -lead, 0, 0), MARKER | (JOINED if k > begin else 0))
             k += 1
-        start, stop, fresh = pieces.start[i], pieces.stop[i], pieces.fresh[i]
-        out = _put(out, k, (document, start, stop, fresh, flags | (JOINED if k > begin else 0)))
+        out = _put(out, k, (document, start, stop, fresh), flags | (JOINED if k > begin else 0))
         k += 1
         unit = relations.units[document] if flags & ALONE == 0 else -1
     return out[:, :k].copy()
@@ -265,12 +281,12 @@ def _split_leads(
         if start < 0:
             end = min(stop, 0)
             old = OLD_BOS if fresh >= 0 else 0
-            out = _put(out, k, (document, start, end, end, MARKER | old | joined | flags & AHEAD))
+            out = _put(out, k, (document, start, end, end), MARKER | old | joined | flags & AHEAD)
             rows[k] = row
             k += 1
             start, fresh, joined = 0, max(fresh, 0), JOINED
         if pieces.start[i] >= 0 or stop > 0:
-            out = _put(out, k, (document, start, stop, fresh, flags | joined))
+            out = _put(out, k, (document, start, stop, fresh), flags | joined)
             rows[k] = row
             k += 1
     return out[:, :k].copy(), rows[:k].copy()

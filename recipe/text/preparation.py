@@ -79,6 +79,7 @@ def settings_of(tokenizer: Tokenizer, options: PrepareOptions, extends: Pool | N
     for name in (
         "units_key",
         "sections",
+        "marker",
         "text_member",
     ):  # younger than many a pool: what is not asked for is not written
         if read[name] is None:

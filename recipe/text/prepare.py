@@ -257,8 +257,9 @@ class _Preparation:
         before = 0 if self.extends is None else self.extends.num_documents
         for entry in merged(self.spill, read.tasks, dtype, writer.num_documents - before):
             id, group, tags, source, *said = entry.row
-            sections = _sections(said[0]) if said else None
-            writer.add(entry.tokens, id=id, group=group, tags=tags, source=source, sections=sections)
+            sections = _sections(said[0]) if said and said[0] is not None else None
+            rest = {"tags": tags, "source": source, "sections": sections, "lead": said[1] if said[1:] else ()}
+            writer.add(entry.tokens, id=id, group=group, **rest)
             if writer.num_documents % _TELL_DOCUMENTS == 0:
                 self.tell(Progress(phase="write", done=writer.num_documents - before, total=total))
         self.tell(Progress(phase="write", done=writer.num_documents - before, total=total))

@@ -13,6 +13,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.text.dataset_folders import check_splits, without_descriptions
 from recipe.text.folders import Found, files_of, is_wanted
 from recipe.text.kinds import FORMATS, READABLE, Format, Kind, kind_of, why_unreadable
+from recipe.text.leads import check_marker
 from recipe.text.sections import Sectioning
 from recipe.text.stores import Remote, Stored, stored
 
@@ -41,6 +42,8 @@ class ReadOptions:
     """Key of a list of ``{start, id, needs}``: sections of the text, starts in its characters."""
     sections: Sectioning | None = None
     """Rule by which sections of texts are found: ``markdown`` or ``python``."""
+    marker: str | None = None
+    """What stands in front of each document of a group, as special tokens: ``<|file_sep|>{path}``."""
     group_depth: int | None = None
     """Files under the same first so many folders are one group."""
     include: tuple[str, ...] = ()
@@ -65,6 +68,8 @@ class ReadOptions:
                 "reading", "sections", given=f"{self.sections} with units_key {self.units_key!r}",
                 expected="one of them", fix="take the sections of the records, or find them by a rule",
             )  # fmt: skip
+        if self.marker is not None:
+            check_marker(self.marker)
         if self.place_ids and self.id_key is not None:
             raise RecipeError.single(
                 "reading", "place_ids", given=f"with id_key {self.id_key!r}", expected="one of them",

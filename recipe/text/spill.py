@@ -44,7 +44,7 @@ class Entry:
     line: int
     tokens: NDArray[Any]
     row: tuple[Any, ...]
-    """Plain values: id, group, tags, source; and sections, if anything is said of them."""
+    """Plain values: id, group, tags, source; then sections, and what stands in front, where there are any."""
 
 
 def write_task(

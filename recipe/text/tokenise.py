@@ -23,6 +23,7 @@ from recipe.pools.sections import Section
 from recipe.pools.settings import token_dtype
 from recipe.text.documents import MAX_PROBLEMS, Document, Refusal, Tally
 from recipe.text.inputs import Batch, Input
+from recipe.text.leads import lead_of
 from recipe.text.preparation import Progress, Tell
 from recipe.text.readers import parse_batch
 from recipe.text.records import Raw
@@ -71,6 +72,7 @@ class Work:
                 continue
             row = (document.id, document.group, dict(document.tags), document.place)
             row += self._sections(document)
+            row += self._lead(document, len(row) - 4)
             key = unit_key(self.seed, document)
             entries.append(Entry(key=key, file=place[0], line=place[1], tokens=tokens, row=row))
         tally.check()
@@ -94,6 +96,13 @@ class Work:
                 tally.skip_empty()
         places = [(number, place) for place, document in enumerate(made) if document.text]
         return [document for document in made if document.text], [], places
+
+    def _lead(self, document: Document, said: int) -> tuple[Any, ...]:
+        """What stands in front of a document, behind as much as is said of it anyway (its sections)."""
+        if self.read.marker is None:
+            return ()
+        lead = lead_of(document, self.read.marker, self.tokenizer)
+        return (None, lead)[said:] if lead else ()
 
     def _sections(self, document: Document) -> tuple[Any, ...]:
         """The document's sections in tokens, if anything is said of them."""

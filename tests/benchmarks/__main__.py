@@ -15,6 +15,7 @@ NAMES = (
     "batches",
     "infilling",
     "aligning",
+    "grouping",
     "torch_loading",
     "metadata",
     "packing",
