@@ -105,7 +105,7 @@ VERBS: dict[str, Verb] = {
         "recipe.cli.audit",
     ),
     "audit verify": Verb(
-        "the acceptance test: of the program, a recipe on its own pools, a run, a package handed over",
+        "the acceptance test: of the program, a recipe on its pools, a run, a package handed over",
         (
             "recipe audit verify",
             "recipe audit verify demo seed=7",
@@ -144,7 +144,7 @@ VERBS: dict[str, Verb] = {
         "recipe.cli.export",
     ),
     "seal": Verb(
-        "print the head of a run's record in one line, to publish: what came before is then provable",
+        "print the head of a run's record in one line, to publish: what came before is provable",
         ("recipe seal runs/demo", "recipe seal runs/demo --json"),
         "recipe.cli.seal",
     ),
@@ -218,6 +218,27 @@ VERBS: dict[str, Verb] = {
         "tokenise text into pools",
         ("recipe prepare pools/web texts/web.jsonl.zst",),
         "recipe.cli.prepare",
+    ),
+    "tokenizer train": Verb(
+        "train a byte-level BPE tokenizer on texts or pools",
+        (
+            "recipe tokenizer train tokenizers/ours texts/ --vocab-size 32000",
+            "recipe tokenizer train tokenizers/ours --pool pools/web --sample 10% --vocab-size 64000",
+        ),
+        "recipe.cli.tokenizer_train",
+    ),
+    "tokenizer compare": Verb(
+        "tokenizers on the same text: tokens, digits, what comes back, rows",
+        (
+            "recipe tokenizer compare tokenizers/gpt2 tokenizers/qwen3",
+            "recipe tokenizer compare bytes tokenizers/ours --text 'x = 2024' --pool pools/web",
+        ),
+        "recipe.cli.tokenizer_compare",
+    ),
+    "pools recount": Verb(
+        "tokens of a pool's text under another tokenizer, exact or with an interval",
+        ("recipe pools recount pools/web --tokenizer tokenizers/qwen3",),
+        "recipe.cli.recount",
     ),
     "schema": Verb(
         "the JSON Schema of a recipe, for editors and checkers",

@@ -26,18 +26,11 @@ from recipe.text.prepare import prepare_pool
 from recipe.text.tokenizers import PROBES, load_tokenizer
 from recipe.text.tokenizers.composing import composed_spans
 from recipe.text.tokenizers.rank_files import PATTERNS, as_bytes
+from recipe.text.training import SPLITS
 from recipe.text.vocabulary import token_bytes
 from tests.text.small_tokenizers import LINES
 
 TEXT = st.text(st.characters(codec="utf-8"))
-SPLITS = {
-    "gpt2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    "qwen": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
-    "cl100k": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
-}
-"""The patterns as they stand in ``tokenizer.json`` files, which ours are faster forms of."""
 
 
 def make_twins(folder: Path, split: str, *, nfc: bool = False) -> tuple[Path, Path]:
