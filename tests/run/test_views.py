@@ -21,6 +21,8 @@ from recipe.run.canonical import Plain
 from recipe.run.changing import amending
 from recipe.run.changing.amend import Approval, amend_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
+from recipe.run.comparing.adopt import adopt_run
+from recipe.run.comparing.decisions import Word
 from recipe.run.handover import hand_over_run
 from recipe.run.manifest import sealed, unseal
 from recipe.run.state import stream_from
@@ -260,3 +262,20 @@ def test_a_hand_over_computes_the_rows_of_views_from_metadata(run: Path, tmp_pat
     assert not (pools / "long").exists() and not (pools / "good").exists()
     assert (pools / "web" / "documents.parquet").is_file()
     assert verify_package(package).ok
+
+
+def test_a_branch_adds_a_view_and_its_parent_may_adopt_it(run: Path):
+    end = {"steps": 20, "quotas": {"web": "20%", "other": "30%", "long": "30%", "good": "20%"}}
+    overrides = ("+pools.good={of: web, where: {quality: {min: 8}}, max_tokens: 32}",)
+    [path] = branch_run(run, Wish(name="better", overrides=overrides, end_stage=end))
+    with recipe.open_run(path) as begun:
+        begun.checkpoint(36)
+        begun.checkpoint(begun.num_steps)
+        states = dict(zip(begun.recipe.pools, begun.stream().snapshot(begun.num_steps).pools, strict=True))
+    assert states["good"].body > 0 and states["web"].dropped["elsewhere"] > 0
+    assert audited(path).ok
+    adopt_run(path, "amend", word=Word(by="Ada", reason="better"))
+    with recipe.open_run(run) as begun:
+        begun.checkpoint(begun.num_steps)
+        assert begun.recipe.pools["good"].of == "web"
+    assert audited(run).ok

@@ -38,7 +38,7 @@ def merged_recipe(base: Recipe, theirs: Recipe, ours: Recipe, paths: Mapping[str
     found: list[Problem] = []
     plain = [_bundled(without_seeds(recipe)) for recipe in (base, theirs, ours)]
     for name, pool in plain[1]["pools"].items():
-        if name not in plain[0]["pools"]:
+        if name not in plain[0]["pools"] and "of" not in pool:
             pool["path"] = paths[name]
     merged = _merged(plain[0], plain[1], plain[2], (), found)
     if found:
