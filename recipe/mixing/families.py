@@ -147,6 +147,33 @@ def reading_problems(
     return problems, warnings
 
 
+def ahead_warnings(
+    recipe: Recipe,
+    pools: Mapping[str, Pool],
+    read: Mapping[str, Fraction],
+    ahead: Mapping[str, Mapping[str, Fraction]],
+) -> list[str]:
+    """Documents that several pools may read more often than is allowed, from a place in a run on.
+
+    Args:
+        recipe: in force.
+        pools: of the recipe.
+        read: how often each pool was read so far; a pool is taken to have read all that it holds.
+        ahead: by stage that is left, how often it reads each pool.
+    """
+    warnings = []
+    for family in families_of(recipe, pools, ahead).values():
+        for number, cell in enumerate(family.cells):
+            times = family.total(number) + sum((read[name] for name in cell.holders), Fraction(0))
+            if len(cell.holders) > 1 and family.total(number) and times > family.allowed:
+                told = f"{cell.documents:,} documents that {' and '.join(cell.holders)} hold"
+                warnings.append(
+                    f"folder of {family.parent!r}: {told} may be read {float(times):.3f} of {family.allowed} "
+                    "times by the run's end"
+                )
+    return warnings
+
+
 def _by_reader(recipe: Recipe, by: Mapping[str, tuple[str, Fraction]]) -> dict[str, Fraction]:
     """Readings by pool; one that does not repeat for ever reads no more often than it may."""
     found: dict[str, Fraction] = {}

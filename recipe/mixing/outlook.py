@@ -13,6 +13,7 @@ from recipe.errors import Problem
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.cursor_block import block_place
 from recipe.mixing.estimate import EpochYield, epoch_yield
+from recipe.mixing.families import ahead_warnings
 from recipe.mixing.reading import no_sequences
 from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
 from recipe.mixing.unread import epoch_tokens, is_begun, unread_tokens
@@ -99,6 +100,7 @@ def outlook(
     more = dict.fromkeys(recipe.pools, Fraction(0))
     spread = dict.fromkeys(recipe.pools, Fraction(0))
     stages: dict[str, Mapping[str, Fraction]] = {}
+    by_stage: dict[str, Mapping[str, Fraction]] = {}
     empty: list[Problem] = []
     for index, layout in enumerate(curriculum.stages):
         if at.step >= layout.stop_step:
@@ -110,7 +112,9 @@ def outlook(
             left[name] += tokens
         own = _yields(recipe, layout, stages[layout.name], pools, cache)
         empty += [no_sequences(recipe, layout.name, name) for name, epoch in own.items() if not epoch.counted]
-        for name, times in _readings(layout, begun, stages[layout.name], own).items():
+        of_stage = _readings(layout, begun, stages[layout.name], own)
+        by_stage[layout.name] = {**dict.fromkeys(recipe.pools, Fraction(0)), **of_stage}
+        for name, times in of_stage.items():
             more[name] += times
             spread[name] = max(spread[name], own[name].spread)
     ahead = {
@@ -124,6 +128,7 @@ def outlook(
         for name, state in zip(recipe.pools, at.pools, strict=True)
     }
     problems, warnings = _lasting(recipe, ahead, {k: (more[k], spread[k]) for k in ahead}, pools)
+    warnings += ahead_warnings(recipe, pools, {name: pool.read for name, pool in ahead.items()}, by_stage)
     return Outlook(
         step=at.step,
         num_steps=curriculum.num_steps,
@@ -157,7 +162,8 @@ def _yields(
             continue
         rule = recipe.rule(layout.name, name)
         place = block_place(recipe, pools[name], Cursor())
-        key = (pools[name].fingerprint, place, rule, recipe.count)
+        others = tuple(pools[name].before[other].fingerprint for other in rule.behind)
+        key = (pools[name].fingerprint, place, rule, recipe.count, others)
         if key not in cache:
             cache[key] = epoch_yield(pools[name], rule, place, recipe.count)
         found[name] = cache[key]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
 from recipe.mixing.opening import open_pools
+from recipe.mixing.outlook import outlook
 from recipe.mixing.plan import make_plan
 from recipe.mixing.stream import Stream
 from recipe.mixing.withdrawals import Withdrawals
@@ -286,6 +287,16 @@ def test_readings_of_a_document_add_up_over_the_pools_that_read_it(tmp_path):
     assert problem.where == "pools.web.max_epochs"
     assert problem.given == "10 documents (80 tokens) read by web and some: 1.700 readings"
     assert "pools.web.max_epochs=2" in problem.fix
+
+
+def test_what_is_left_of_a_run_warns_of_documents_that_pools_may_read_too_often_together(tmp_path):
+    write(tmp_path / "web", [8] * 30, eos=True)
+    pools = {"web": {"path": "web"}, "some": {"path": None, "of": "web", "where": {"id": {"max": 9}}}}
+    stages = [stage(16, {"web": 1, "some": 0}, steps=24), stage(16, {"web": 0, "some": 1}, steps=9)]
+    for allowed, told in ((2, []), (1, ["10 documents that some and web hold may be read 1.700 of 1"])):
+        made = world(tmp_path, pools, stages, max_epochs=allowed)
+        warnings = outlook(made.recipe, made.pools, made.stream().snapshot(24)).warnings
+        assert [text in warning for text, warning in zip(told, warnings, strict=True)] == [True] * len(told)
 
 
 @pytest.mark.parametrize(("eos", "bos"), [(True, False), (True, True)])

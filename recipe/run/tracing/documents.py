@@ -114,7 +114,7 @@ def _unknown(pools: Mapping[str, Pool], ways: tuple[Id, ...]) -> Problem:
                 "document",
                 " or ".join(repr(way) for way in ways),
                 f"the id of a document of {', '.join(pools)}",
-                f"it is in the folder of {name}, whose filter leaves it out: ask another pool of that folder",
+                f"it is in the folder of {name}, whose filter leaves it out, as do those of others asked",
             )
     nearest = [(name, nearest_id(pool, ways)) for name, pool in pools.items()]
     near = [(name, one) for name, one in nearest if one is not None and _is_near(one, ways)]
