@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Self
 
 from pydantic import Field
 
@@ -229,6 +231,28 @@ class Recipe(Model):
 
     def rule(self, stage_name: str, pool_name: str) -> Rule:
         """How a pool is sliced and packed in a stage: the pool's own slicing over the stage's."""
+        asked = stage_name, pool_name
+        if asked not in self._rules:  # asked for at every block that is looked at
+            self._rules[asked] = self._rule(stage_name, pool_name)
+        return self._rules[asked]
+
+    @cached_property
+    def _rules(self) -> dict[tuple[str, str], Rule]:
+        return {}
+
+    def __copy__(self) -> Self:
+        """The same recipe, which may become another one: it knows no rules yet."""
+        made = super().__copy__()
+        made.__dict__.pop("_rules", None)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """As ``__copy__``."""
+        made = super().__deepcopy__(memo)
+        made.__dict__.pop("_rules", None)
+        return made
+
+    def _rule(self, stage_name: str, pool_name: str) -> Rule:
         stage, own = self.stages[stage_name], self.pools[pool_name].slicing
         declared = own.over(stage.declared_slicing) if own is not None else stage.declared_slicing
         transform = self.transform(stage_name, pool_name)

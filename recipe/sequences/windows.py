@@ -1,7 +1,8 @@
 """The compiled loop that cuts runs into windows: one source for every rule.
 
 Where nothing is aligned, ``reading`` is None and the loop sees lengths alone; the compiler leaves all of
-alignment out. Otherwise it looks at the tokens near cuts, in mapped parts.
+alignment out, also the arrays that only alignment takes: to hand one on costs as much as to cut a piece.
+Otherwise it looks at the tokens near cuts, in mapped parts.
 """
 
 from __future__ import annotations
@@ -60,28 +61,29 @@ MOVED, UNALIGNED, STARTS = range(3)
 
 
 @inlined
-def _cut_back(span: tuple[int, int], at: tuple[int, int], within: int, reading: Any, aligned: Any) -> int:
+def _cut_back(span: tuple[int, int, int], at: tuple[int, int], within: int, looking: tuple[Any, Any]) -> int:
     """Where a document is cut: at a permitted place up to ``within`` tokens before the window's end.
 
-    ``span``: the previous cut and the end; ``at``: the document's index and its tokens.
+    ``span``: the previous cut, the window's end, the run's end; ``at``: the document's index and its tokens;
+    ``looking``: the reading, and what alignment did so far.
     """
-    if reading is None:
-        return span[1]
+    (last, stop, end), (reading, aligned) = span, looking
+    if stop >= end:
+        return end
     tokens = _carray(_pointer(reading.addresses[at[0]]), (at[1],), reading.marker.dtype)
-    low = max(span[0] + 1, span[1] - within)
-    found = last_edge(tokens, low, span[1], reading.edges, reading.places[at[0]])
+    found = last_edge(tokens, max(last + 1, stop - within), stop, reading.edges, reading.places[at[0]])
     if found < 0:
         aligned[UNALIGNED] += 1
-        return span[1]
-    aligned[MOVED] += int(found < span[1])
+        return stop
+    aligned[MOVED] += int(found < stop)
     return int(found)
 
 
 @inlined
-def _start_forward(span: tuple[int, int], at: tuple[int, int], reading: Any, aligned: Any) -> int:
+def _start_forward(span: tuple[int, int], at: tuple[int, int], looking: tuple[Any, Any]) -> int:
     """Where a window starts: at the first permitted place inside the overlap, if it holds one."""
-    start, fresh = span
-    if reading is None or start == 0 or start >= fresh:
+    (start, fresh), (reading, aligned) = span, looking
+    if start == 0 or start >= fresh:
         return start
     tokens = _carray(_pointer(reading.addresses[at[0]]), (at[1],), reading.marker.dtype)
     found = first_edge(tokens, start, fresh - 1, reading.edges, reading.places[at[0]])
@@ -158,8 +160,6 @@ def _marks(size: int, bos: bool, eos: bool, cutting: Cutting) -> int:
 
     ``size``: its positions with what stands in front of the document.
     """
-    if cutting.wrapped:
-        return HAS_BOS | HAS_EOS | ENDS | WRAPPED
     flags = 0
     if bos:
         flags |= HAS_BOS
@@ -171,8 +171,10 @@ def _marks(size: int, bos: bool, eos: bool, cutting: Cutting) -> int:
 
 
 @kernel
-def _longer(out: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same columns, with room for as many more."""
+def _with_room(out: NDArray[np.int64], filled: int) -> NDArray[np.int64]:
+    """The columns, with room for one more entry at least."""
+    if filled < out.shape[1]:
+        return out
     more = np.empty((5, 2 * out.shape[1] + 16), np.int64)
     more[:, : out.shape[1]] = out
     return more
@@ -182,15 +184,17 @@ def _longer(out: NDArray[np.int64]) -> NDArray[np.int64]:
 def _num_expected(
     documents: Documents, runs: NDArray[np.int64], heads: NDArray[np.int64], cutting: Cutting
 ) -> int:
-    """Pieces of the runs where strides are one and nothing is aligned; about so many else."""
-    total = 0
+    """Pieces of the runs, or a few more, where nothing is aligned; about so many else."""
+    total, stride = 0, cutting.stride
+    if cutting.head_stride:
+        stride = min(stride, cutting.head_stride, cutting.tail_stride)
     for r in range(len(runs)):
         document, a, b = runs[r, 0], runs[r, 1], runs[r, 2]
-        first = first_window(front_of(documents, document), cutting) if a == 0 else cutting.stride
+        first = first_window(front_of(documents, document), cutting) if a == 0 else stride
         left = b - a - first
         total += 1
         if left > 0:
-            total += (left + cutting.stride - 1) // cutting.stride
+            total += (left + stride - 1) // stride
             total += int(heads[document] > 0)
     return total
 
@@ -220,17 +224,15 @@ def cut_runs(
         front = front_of(documents, document)
         first = first_window(front, cutting)
         head = heads[document] if a == 0 else 0
-        start, fresh = 0, a
-        stop = first if head == 0 else head
-        if a > 0:
-            stop = a + _stride_at(a, n, cutting)
-            start = max(0, stop - cutting.window)
-        if n > first and cutting.oversize == 2:
-            dropped[2] += n
-            continue
-        at = document, n
-        stop = _cut_back((fresh, stop), at, cutting.align_within, reading, aligned) if stop < b else b
-        if n > first and cutting.oversize == 1:
+        at, fresh = (document, n), a
+        stop = a + _stride_at(a, n, cutting) if a > 0 else (first if head == 0 else head)
+        start = max(0, stop - cutting.window) if a > 0 else 0
+        b = 0 if n > first and cutting.oversize == 2 else b
+        if reading is None:  # also written out below: nothing is called where nothing is aligned
+            stop = min(stop, b)
+        else:
+            stop = _cut_back((fresh, stop, b), at, cutting.align_within, (reading, aligned))
+        if n > first and cutting.oversize > 0:
             dropped[2] += n - stop
             b = stop
         while stop > fresh:
@@ -239,9 +241,8 @@ def cut_runs(
             if gone:
                 dropped[gone - 1] += stop - fresh
                 break
-            start = _start_forward((start, fresh), at, reading, aligned)
-            if k == out.shape[1]:
-                out = _longer(out)
+            if reading is not None:
+                start, out = _start_forward((start, fresh), at, (reading, aligned)), _with_room(out, k)
             out[0, k], out[1, k], out[2, k], out[3, k] = document, start, stop, fresh
             size = stop - start + (front if fresh == 0 else 0)
             out[4, k] = alone | _marks(
@@ -251,5 +252,11 @@ def cut_runs(
             step = cutting.window if fresh == 0 and head > 0 else _stride_at(stop, n, cutting)
             fresh, stop = stop, stop + step
             start = max(0, stop - cutting.window)
-            stop = _cut_back((fresh, stop), at, cutting.align_within, reading, aligned) if stop < b else b
+            if reading is None:
+                stop = min(stop, b)
+            else:
+                stop = _cut_back((fresh, stop, b), at, cutting.align_within, (reading, aligned))
+    assert k <= out.shape[1], "more pieces than there was room for"
+    if cutting.wrapped:
+        out[4] |= HAS_BOS | HAS_EOS | ENDS | WRAPPED
     return Pieces(out[0, :k], out[1, :k], out[2, :k], out[3, :k], out[4, :k]), dropped, aligned

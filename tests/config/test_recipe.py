@@ -153,6 +153,17 @@ def test_a_rule_has_every_default_filled_in(small):
     assert rule.labels == "shifted"
 
 
+def test_a_copy_of_a_recipe_that_changes_it_has_rules_of_its_own(small):
+    recipe = small()
+    before = recipe.rule("short", "web")
+    stages = {name: stage.model_copy(update={"context": 64}) for name, stage in recipe.stages.items()}
+    for deep in (False, True):
+        changed = recipe.model_copy(update={"stages": stages}, deep=deep)
+        assert changed.rule("short", "web").context == 64
+    assert recipe.rule("short", "web") == before
+    assert recipe == small()
+
+
 def test_a_pool_slices_in_its_own_way_over_the_stage(small):
     recipe = small(
         {"stages.short.slicing": {"tail": "drop"}, "pools.code.slicing": {"window": 100, "oversize": "drop"}}
