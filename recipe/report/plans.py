@@ -148,7 +148,7 @@ def _handling(row: Plain, context: int) -> list[str]:
 
 def _epoch_table(name: str, stage: Plain) -> Group:
     """What one whole reading of every pool is made of."""
-    rows = []
+    rows, leaves_out = [], any("separators" in planned["epoch"] for planned in stage["pools"].values())
     for pool, planned in stage["pools"].items():
         epoch = planned["epoch"]
         if not epoch:
@@ -165,9 +165,11 @@ def _epoch_table(name: str, stage: Plain) -> Group:
                 amount(epoch["special"]),
                 amount(epoch["padding"]),
                 amount(dropped),
+                *([amount(epoch.get("separators", 0))] if leaves_out else []),
             )
         )
-    columns = ("pool", "sequences", "body", "overlap", "reads a token", "special", "padding", "dropped")
+    usual = ("pool", "sequences", "body", "overlap", "reads a token", "special", "padding", "dropped")
+    columns = (*usual, *(("end marks left out",) if leaves_out else ()))
     return table(f"stage {name}: one epoch of each pool", columns, rows)
 
 

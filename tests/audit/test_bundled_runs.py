@@ -86,6 +86,14 @@ def test_context_markers_and_separators_are_there_and_counted(tmp_path: Path):
         assert code.overlap >= sum(p.stop - p.start for p in pieces if p.fresh == p.stop)
 
 
+def test_the_plan_counts_separators_that_are_left_out(tmp_path: Path):
+    with start(tmp_path) as run:
+        plan = recipe.make_plan(run.recipe)
+    epoch = plan.stages["short"].pools["web"].epoch
+    assert 0.3 < epoch["separators"] / (epoch["special"] + epoch["separators"]) < 0.7  # some blocks of ten
+    assert "separators" not in plan.stages["long"].pools["web"].epoch
+
+
 def test_a_forged_count_of_separators_is_found(tmp_path: Path):
     with start(tmp_path) as run:
         run.checkpoint(20)

@@ -85,7 +85,7 @@ def measure(scratch: Path) -> Iterator[Figure]:
                 name=f"{name}, {told}",
                 value=pair.ratio(),
                 unit="x",
-                goal=goal,
+                goal="" if pool == "needs" else goal,
                 spread=pair.spread(),
                 against="positions a cpu second, the same files each alone in its segment",
                 beside=pair.rates(),

@@ -20,6 +20,7 @@ from recipe.sequences.blocks import BlockPlace, plan_block
 from recipe.sequences.concat import count_examples
 from recipe.sequences.packing import best_fit, best_fit_reference
 from tests.mixing.build import BOS, EOS, World, make, plain_batch, stage, world
+from tests.pools.megatron_files import write_pair
 from tests.sequences.build import rule
 from tests.sequences.edges import open_spelt
 
@@ -253,6 +254,17 @@ def test_A5_concat_counts_exactly_with_and_without_labels_across_documents(
     )
     if cross and stride == context:
         assert block.totals[-1, 3] == block.num_sequences * context
+
+
+def test_marks_of_imported_pairs_stand_once_a_document(tmp_path: Path):
+    """Of four documents two begin with a stored BOS, and two end with a stored EOS; no other mark appears."""
+    stored = [[BOS, *A, EOS], [*B], [BOS, *C], [40, 41, EOS]]
+    write_pair(tmp_path / "a", [[document] for document in stored], 4)
+    built = world(tmp_path, {"a": {"eos": EOS, "bos": BOS}}, [stage(24, {"a": 1})], max_epochs=99)
+    (ids,) = plain_batch(built.stream().batch(0))["input_ids"]
+    assert (ids.count(BOS), ids.count(EOS)) == (2, 2)
+    state = built.stream().snapshot(1).pools[0]
+    assert (state.body, state.special) == (11, 4)
 
 
 def test_BOS_and_EOS_stand_once_a_document_whatever_the_pool_stores(tmp_path: Path):
