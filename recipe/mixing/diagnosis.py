@@ -25,7 +25,7 @@ from recipe.mixing.simulated import read_stock
 from recipe.mixing.snapshot import Cursor
 from recipe.pools import Pool
 from recipe.sequences.blocks import Block, BlockPlace, num_blocks, plan_block
-from recipe.sequences.pieces import AHEAD
+from recipe.sequences.pieces import AHEAD, CONTEXT, MARKER
 from recipe.sequences.placing import PLACES, places_of_cuts, tables_of
 
 __all__ = ["PLACES", "Diagnosis", "diagnose"]
@@ -120,7 +120,7 @@ def _diagnosis(recipe: Recipe, stage: str, pool: Pool, epochs: Fraction) -> Diag
         readings=_readings(blocks),
         cuts=sum(len(_cuts(block)) for block in blocks),
         places=_places(recipe, pool, blocks),
-        lengths=_eighths([block.rows.pieces.stop - block.rows.pieces.start for block in blocks], rule.window),
+        lengths=_eighths([_lengths(block) for block in blocks], rule.window),
         filling=_eighths(
             [np.diff(block.totals[:, 0] + block.totals[:, 2]) for block in blocks], rule.context
         ),
@@ -132,6 +132,14 @@ def _diagnosis(recipe: Recipe, stage: str, pool: Pool, epochs: Fraction) -> Diag
             for epoch in range(min(max(1, ceil(epochs)), MOST_EPOCHS))
         ),
     )
+
+
+def _lengths(block: Block) -> NDArray[np.int64]:
+    """int64[n]: tokens of the pieces that windows cut: nothing that stands in front of them."""
+    pieces = block.rows.pieces
+    own = (pieces.flags & (MARKER | CONTEXT)) == 0
+    lengths: NDArray[np.int64] = (pieces.stop - pieces.start)[own]
+    return lengths
 
 
 def _eighths(sizes: list[NDArray[np.int64]], whole: int) -> tuple[int, ...]:

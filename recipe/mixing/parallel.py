@@ -12,7 +12,7 @@ def parallel_warnings(recipe: Recipe) -> Iterator[str]:
     parallel = recipe.parallel
     for name, stage in recipe.stages.items():
         packing, chunks = stage.packing, 2 * parallel.cp
-        isolated = packing.attention == "piece" and packing.method != "concat"
+        isolated = packing.attention != "sequence" and packing.method != "concat"
         if parallel.cp > 1 and isolated and packing.multiple(parallel) % chunks:
             yield (
                 f"stage {name!r}: context parallelism over packed documents needs each padded to a multiple "

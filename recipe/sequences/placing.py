@@ -68,8 +68,8 @@ def places_of_cuts(pool: Pool, cuts: NDArray[np.int64], tables: Tables) -> dict[
     for some in np.split(cuts, edges[1:]):
         if len(some):
             document = int(some[0, 0])
-            tokens, (bos, _) = pool.tokens(document), pool.stored_marks(np.array([document]))
-            stored = int(pool.offsets[document]) + int(bos[0])
+            tokens, fronts = pool.tokens(document), pool.fronts(np.array([document]))
+            stored = int(pool.offsets[document]) + int(fronts[0])
             for cut in some[:, 1].tolist():
                 counts[place_of_cut(tokens, cut, tables, stored)] += 1
     return counts

@@ -60,9 +60,11 @@ def _habits(recipe: Recipe) -> dict[str, str]:
     apart = {rule.attention != "sequence" for rule in rules}
     restart = {rule.positions == "restart" for rule in rules}
     shifted = recipe.labels == "shifted"
+    grouped = any(rule.attention == "group" for rule in rules)
+    but, but_zh = (", but for those of one group", "（同一组的除外）") if grouped else ("", "")
     return {
-        "attention": _either(apart, "of one row do not see each other", "of one row see each other"),
-        "attention_zh": _either(apart, "在同一行内互不可见", "在同一行内互相可见"),
+        "attention": _either(apart, f"of one row do not see each other{but}", "of one row see each other"),
+        "attention_zh": _either(apart, f"在同一行内互不可见{but_zh}", "在同一行内互相可见"),
         "positions": _either(restart, "restart with every piece", "run on through the row"),
         "positions_zh": _either(restart, "在每一片段重新从 0 开始", "在整行内连续"),
         "labels": "Labels are shifted already: `labels[i]` is the token after `input_ids[i]`."

@@ -16,7 +16,11 @@ class Setting(NamedTuple):
 
 
 class Habits(NamedTuple):
-    """What all pools in all stages have in common; None where they differ."""
+    """What all pools in all stages have in common; None where they differ.
+
+    ``isolated``: whether pieces do not see each other; None too where groups of them do, which no option of a
+    trainer says: ``segment_ids`` and ``cu_seqlens`` do.
+    """
 
     isolated: bool | None
     restarts: bool | None
@@ -31,7 +35,9 @@ def habits_of(recipe: Recipe) -> Habits:
         return values.pop() if len(values) == 1 else None
 
     return Habits(
-        common({rule.attention != "sequence" for rule in rules}),
+        None
+        if any(rule.attention == "group" for rule in rules)
+        else common({rule.attention == "piece" for rule in rules}),
         common({rule.positions == "restart" for rule in rules}),
         common({rule.cross_labels for rule in rules}),
     )
