@@ -12,6 +12,7 @@ from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Cursor
 from recipe.pools import Pool
 from recipe.sequences.blocks import Block, BlockPlace, CutBlock, num_blocks, plan_block
+from recipe.sequences.ownership import rule_for
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 
@@ -67,11 +68,12 @@ def blocks_of_epoch(recipe: Recipe, pool: Pool, cursor: Cursor) -> int:
 def arrangement(recipe: Recipe, pool: Pool, cursor: Cursor) -> tuple[Rule, BlockPlace, tuple[CutBlock, ...]]:
     """Rule, place and earlier cuts of the block that a cursor has open."""
     stages = list(recipe.stages)
-    cuts = tuple(
-        CutBlock(recipe.rule(stages[cut.stage], pool.name), cut.served, cut.withdrawn, cut.stop)
-        for cut in cursor.cuts
-    )
-    return recipe.rule(stages[cursor.stage], pool.name), block_place(recipe, pool, cursor), cuts
+
+    def rule(stage: int) -> Rule:
+        return rule_for(pool, recipe.rule(stages[stage], pool.name))
+
+    cuts = tuple(CutBlock(rule(cut.stage), cut.served, cut.withdrawn, cut.stop) for cut in cursor.cuts)
+    return rule(cursor.stage), block_place(recipe, pool, cursor), cuts
 
 
 def block_at(

@@ -188,6 +188,12 @@ def view_fingerprint(of_folder: str, chosen: Filter) -> str:
 
 def shared_with(pool: Pool, other: Pool) -> bool:
     """Whether two pools of one folder hold a document both."""
+    if isinstance(pool, View) and isinstance(other, View):
+        one, two = sorted((pool, other), key=lambda view: view.num_units)
+        if not _among(two.members, one.members).any():
+            return False
+        if one.selection.mask is None and two.selection.mask is None:
+            return True
     return any(other.holds(documents).any() for documents in held_documents(pool))
 
 
