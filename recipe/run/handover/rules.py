@@ -46,8 +46,8 @@ WORDS = {
     "shuffle_fit": "whether pieces of about the same length are packed in reading order",
     "deal": "balanced: rows of a batch change places, so that the sums of squared lengths of micro-batches "
     "even out; as they are scheduled where it is left out",
-    "behind": "pools of the same folder that come before this one in the stage, by what their orders are keyed "
-    "by: documents that one of them holds are left out and counted as elsewhere",
+    "behind": "pools of the same folder that come before this one in the stage, by the names that key their "
+    "orders: documents that one of them holds are left out and counted as elsewhere",
     "labels": "shifted: labels[i] is the token after input_ids[i]; inputs: labels[i] is input_ids[i]",
     "bos, eos": "ids of the marks of a pool, stored with all, some or none of its documents: special, not "
     "body. EOS has a position where there is room, else it is only the last label",
