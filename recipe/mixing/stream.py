@@ -26,6 +26,7 @@ from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.sequences.assembly import MULTIPLE, TOKENS
 from recipe.sequences.bundles import columns_of
+from recipe.sequences.region import Region, region_of
 from recipe.sequences.slicing import AHEAD, MARKER, Pieces
 from recipe.sequences.transform import segments_of
 
@@ -42,6 +43,8 @@ class PieceAt(NamedTuple):
     stop: int
     fresh: int
     column: int
+    region: Region | None = None
+    """Part of the document in which its first fresh token lies; None: one window holds the document."""
 
 
 class Stream:
@@ -289,6 +292,8 @@ class Stream:
         multiple = int(span.sources.rules[sheet.pool[at], MULTIPLE])
         entries = sheet.pieces[sheet.ends[at] : sheet.ends[at + 1]]
         columns = columns_of(Pieces(*entries[:, :TOKENS].T), multiple)
+        stage = self.curriculum.stages[self.curriculum.stretch(step).stage].name
+        rule = self.recipe.rule(stage, pool.name)
         pieces = []
         for piece, column in zip(entries[:, :TOKENS].tolist(), columns.tolist(), strict=True):
             document, start, stop, fresh, flags = piece
@@ -297,5 +302,6 @@ class Stream:
             for a, b, offset in segments_of(start, stop, flags):
                 identity = pool.ids([document])[0]
                 new = min(max(a, fresh), b)
-                pieces.append(PieceAt(pool.name, identity, a, b, new, column + offset))
+                region = region_of(pool, document, new, rule)
+                pieces.append(PieceAt(pool.name, identity, a, b, new, column + offset, region))
         return pieces

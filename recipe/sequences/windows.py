@@ -94,7 +94,8 @@ def _start_forward(span: tuple[int, int], at: tuple[int, int], looking: tuple[An
 
 
 @inlined
-def _region(fresh: int, n: int, window: int) -> int:
+def region_at(fresh: int, n: int, window: int) -> int:
+    """The region of a document of ``n`` tokens, longer than a window, that a token lies in."""
     if 2 * fresh < n and fresh < REGION_WINDOWS * window:
         return HEAD
     return TAIL if fresh >= n - REGION_WINDOWS * window else MIDDLE
@@ -111,7 +112,7 @@ def regions(pieces: Pieces, tokens: NDArray[np.int64], window: int) -> NDArray[n
     """
     out = np.empty(len(pieces.fresh), np.int8)
     for i in range(len(out)):
-        out[i] = _region(pieces.fresh[i], tokens[pieces.document[i]], window)
+        out[i] = region_at(pieces.fresh[i], tokens[pieces.document[i]], window)
     return out
 
 
@@ -120,7 +121,7 @@ def _stride_at(cut: int, n: int, cutting: Cutting) -> int:
     """Fresh tokens of the window after a cut."""
     if cutting.head_stride == 0:
         return cutting.stride
-    region = _region(cut, n, cutting.window)
+    region = region_at(cut, n, cutting.window)
     if region == MIDDLE:
         return cutting.stride
     return cutting.head_stride if region == HEAD else cutting.tail_stride

@@ -12,6 +12,7 @@ from recipe.run.tracing.courses import Course, Lineage
 from recipe.run.tracing.sources import Sources
 from recipe.run.tracing.tokenizers import tokenizers
 from recipe.run.tracing.values import Progress, RowPiece, watch_nothing
+from recipe.sequences.region import region_of
 
 
 def trace_row(  # noqa: PLR0913 - the options of the verb
@@ -77,7 +78,8 @@ def pieces_of_row(
 
 
 def _row_piece(course: Course, hit: Hit, sources: Sources, on_record: int) -> RowPiece:
-    pool = course.pools[course.stream.pools[hit.pool]]
+    pool, curriculum = course.pools[course.stream.pools[hit.pool]], course.stream.curriculum
+    stage = curriculum.stages[curriculum.stretch(hit.step).stage].name
     return RowPiece(
         pool=pool.name,
         document=pool.ids([hit.document])[0],
@@ -88,6 +90,7 @@ def _row_piece(course: Course, hit: Hit, sources: Sources, on_record: int) -> Ro
         fresh=hit.fresh,
         status="read" if hit.step < on_record else "will be read",
         source=sources.place(pool, hit.document, (hit.start, hit.stop)),
+        region=region_of(pool, hit.document, hit.fresh, course.stream.recipe.rule(stage, pool.name)),
     )
 
 

@@ -10,6 +10,7 @@ from recipe.run.canonical import Plain
 from recipe.run.tracing.courses import Gap
 from recipe.run.tracing.nearest import Id
 from recipe.run.tracing.sources import SourcePlace
+from recipe.sequences.region import Region
 
 Status = Literal["read", "will be read"]
 Progress = Callable[[int, int], None]
@@ -122,6 +123,8 @@ class RowPiece:
     fresh: int
     status: Status
     source: SourcePlace
+    region: Region | None = None
+    """Part of the document in which its first fresh token lies; None: one window holds the document."""
 
     def to_plain(self) -> Plain:
         """Plain values for ``recipe trace --json``."""
