@@ -14,12 +14,18 @@ from recipe.sequences.boundaries import Edges, edge_table
 from recipe.sequences.near_cuts import edges_of
 
 
-def lacks_edges(pool: Pool, recipes: Iterable[Recipe]) -> str | None:
-    """Why a pool's cuts cannot be recomputed; None where they can, or nothing of it is aligned."""
+def lacks_edges(pool: Pool, recipes: Iterable[Recipe], tokenizer: str | None = None) -> str | None:
+    """Why a pool's cuts cannot be recomputed; None where they can, or nothing of it is aligned.
+
+    Args:
+        pool: that is told where its texts may be cut.
+        recipes: of the run.
+        tokenizer: where the tokenizer is here; default: where each recipe says.
+    """
     for recipe in recipes:
         if pool.name not in recipe.pools:
             continue
-        pool.edges = partial(_text_edges, recipe, pool)
+        pool.edges = partial(_text_edges, recipe, pool, tokenizer)
         drawn = [stage for stage in recipe.stages.values() if takes_part(stage, pool.name, recipe.groups)]
         for rule in {recipe.rule(stage.name, pool.name) for stage in drawn}:
             if rule.align == "none":
@@ -31,9 +37,9 @@ def lacks_edges(pool: Pool, recipes: Iterable[Recipe]) -> str | None:
     return None
 
 
-def _text_edges(recipe: Recipe, pool: Pool) -> Edges:
+def _text_edges(recipe: Recipe, pool: Pool, tokenizer: str | None) -> Edges:
     declared, made_by = recipe.tokenizer, pool.card.tokenizer
-    spec = "bytes" if declared is None else declared.builtin or declared.path or "bytes"
+    spec = tokenizer or (None if declared is None else declared.builtin or declared.path) or "bytes"
     edges, fingerprint = _table(spec, None if spec == "bytes" else pool.eos)
     if made_by not in (None, fingerprint):
         where, given = f"pool {pool.name}", f"tokenizer {fingerprint}"

@@ -50,6 +50,7 @@ class _Wanted:
     published: Published | None
     pools_root: Path | None
     metadata_only: bool
+    tokenizer: str | None
     progress: Progress | None
 
 
@@ -67,6 +68,7 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
     stage: str | None = None,
     head: str | None = None,
     metadata_only: bool = False,
+    tokenizer: str | Path | None = None,
 ) -> Audit:
     """Check everything a run has on record; nothing is locked, written or repaired.
 
@@ -88,6 +90,7 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
         head: hash of a row or a manifest, or a line of ``recipe seal``, that was published: what came
             before it is then proved.
         metadata_only: open no token file; pools may lack them (see ``recipe.pools.metadata``).
+        tokenizer: ``bytes`` or a path, for cuts that are aligned at texts; default: the recipe's.
 
     Raises:
         RecipeError: the folder is no run; the run has no such step, manifest or stage; no hash.
@@ -109,6 +112,7 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
         published=None if head is None else read_published(head),
         pools_root=None if pools_root is None else Path(pools_root),
         metadata_only=metadata_only,
+        tokenizer=None if tokenizer is None else str(tokenizer),
         progress=progress,
     )
     try:
@@ -230,7 +234,13 @@ def _followed(folder: Path, course: Course, wanted: _Wanted) -> Audit:
 
 def _pools(folder: Path, course: Course, wanted: _Wanted) -> Found:
     """The pools that are there, their contents compared as far as that was asked for."""
-    found = find_pools(folder, course, wanted.pools_root, metadata_only=wanted.metadata_only)
+    found = find_pools(
+        folder,
+        course,
+        wanted.pools_root,
+        metadata_only=wanted.metadata_only,
+        tokenizer=wanted.tokenizer,
+    )
     if wanted.metadata_only:
         return leave_contents(found)
     depth = wanted.depth

@@ -39,9 +39,17 @@ class Found:
 
 
 def find_pools(
-    folder: Path, course: Course, pools_root: Path | None, *, metadata_only: bool = False
+    folder: Path,
+    course: Course,
+    pools_root: Path | None,
+    *,
+    metadata_only: bool = False,
+    tokenizer: str | None = None,
 ) -> Found:
-    """Open the pools, or only their metadata, where the run's record says they are, or below another root."""
+    """Open the pools, or only their metadata, where the run's record says they are, or below another root.
+
+    ``tokenizer``: where it is here, if that is not where the recipe says.
+    """
     pools, covered = dict[str, Pool](), dict[str, str]()
     findings: list[Finding] = []
     for name, path in _paths(folder, course, pools_root).items():
@@ -54,7 +62,8 @@ def find_pools(
         if isinstance(pool, str):
             covered[name] = pool
         elif pool.fingerprint == course.held(name).get("fingerprint"):
-            lacking = lacks_edges(pool, course.recipes) if not metadata_only else _reads_text(name, course)
+            lacking = _reads_text(name, course) if metadata_only else None
+            lacking = lacking or lacks_edges(pool, course.recipes, tokenizer)
             if lacking is None:
                 pools[name] = pool
             else:

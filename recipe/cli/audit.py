@@ -63,6 +63,11 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
     parser.add_argument(
+        "--tokenizer",
+        metavar="bytes|PATH",
+        help="where the pools' tokenizer is, for cuts that are aligned at texts; default: the recipe's",
+    )
+    parser.add_argument(
         "--metadata-only",
         action="store_true",
         help="open no token file: pools may be metadata alone (card.json, offsets.npy, units.npy …)",
@@ -114,6 +119,7 @@ def _audited(args: argparse.Namespace) -> Audit:
             stage=args.stage,
             head=args.head,
             metadata_only=args.metadata_only,
+            tokenizer=args.tokenizer,
         )
 
 

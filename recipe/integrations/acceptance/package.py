@@ -16,7 +16,7 @@ from recipe.audit.verify import Acceptance, Check, claim, open_claim
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.handover.program import files_in_wheel, package_files, source_hash
-from recipe.run.handover.receiving import Received, check_sums, is_package, read_yaml, receive
+from recipe.run.handover.receiving import Received, check_sums, is_package, read_yaml, receive, tokenizer_in
 from recipe.run.handover.staging import SUMS_NAME, sha256_of
 from recipe.run.handover.statements import (
     INDEX_NAME,
@@ -33,7 +33,7 @@ from recipe.run.handover.tokenizer import is_built_in
 from recipe.run.handover.vectors import batch_digest, pieces_digest, synthetic_vectors
 from recipe.run.manifest import yaml_value
 from recipe.run.state import State
-from recipe.text.tokenizers import SPECIALS, load_tokenizer
+from recipe.text.tokenizers import load_tokenizer
 
 
 def verify_package(path: str | Path, *, pools_root: str | Path | None = None) -> Acceptance:
@@ -134,8 +134,7 @@ def _tokenizer(folder: Path) -> Check:
         return _built_in(said["pools"])
     if said["kind"] is None:
         return open_claim("tokenizer", f"{said['note']}; its fingerprint is {said['fingerprint']}")
-    asked = SPECIALS if said.get("special_tokens") == "ids" else ""
-    spec = f"{folder / TOKENIZER / next(iter(said['files']))}{asked}"
+    spec = str(tokenizer_in(folder))
     try:
         found = load_tokenizer(spec, eos=said["eos"]).fingerprint()
     except RecipeError as error:
@@ -158,7 +157,8 @@ def _of_pools(what: str, spec: str, found: str, pools: Mapping[str, str | None])
 def _audit(folder: Path, root: Path | None) -> Check:
     """The account computed again: from the lengths in the package, or from the pools where they are here."""
     bare = root is None and not read_yaml(folder / INDEX_NAME)["holds"]["tokens"]
-    audit = audit_run(folder / RUN, metadata_only=bare, pools_root=root or folder / POOLS)
+    spec = tokenizer_in(folder)
+    audit = audit_run(folder / RUN, metadata_only=bare, pools_root=root or folder / POOLS, tokenizer=spec)
     said = f"{audit.checked.rows} rows and {audit.checked.manifests} manifests; "
     said += f"{audit.checked.positions:,} positions computed again" + (" from lengths alone" if bare else "")
     if audit.checked.unavailable:

@@ -25,6 +25,7 @@ from recipe.run.place import stream_of
 from recipe.run.place import subject_of as subject_at
 from recipe.run.state import State
 from recipe.run.stream import RunStream
+from recipe.text.tokenizers import SPECIALS
 
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
@@ -118,17 +119,22 @@ def receive(folder: Path, pools_root: Path | None = None) -> Received:
     return Received(subject, stream)
 
 
-def _tokenizer(folder: Path) -> str | None:
-    """The tokenizer in a package, if it has the files of one."""
-    file = folder / TOKENIZER / "tokenizer.json"
-    return str(file.parent) if file.is_file() else None
+def tokenizer_in(folder: Path) -> str | None:
+    """What loads the tokenizer of a package, if it has the files of one.
+
+    Raises:
+        RecipeError: it does not say.
+    """
+    said = read_yaml(folder / TOKENIZER / "tokenizer.yaml")
+    asked = SPECIALS if said.get("special_tokens") == "ids" else ""
+    return f"{folder / TOKENIZER / next(iter(said['files']))}{asked}" if said.get("files") else None
 
 
 def _pools(folder: Path, state: State, pools_root: Path | None) -> dict[str, Pool]:
     folders, recipe = pool_folders(state.recipe), state.recipe
     root = folder / POOLS if pools_root is None else pools_root
     pools: dict[str, Pool] = {}
-    problems = list[Problem]()
+    problems, tokenizer = list[Problem](), tokenizer_in(folder)
     for name in recipe.pools:
         place = root / folders[name]
         bare = pools_root is None and (place / CARD_NAME).is_file()
@@ -136,7 +142,7 @@ def _pools(folder: Path, state: State, pools_root: Path | None) -> dict[str, Poo
         try:
             pools[name] = open_as(recipe, name, place, opened)
             pools[name].num_units  # noqa: B018 - what a view holds is looked up now
-            give_edges(recipe, pools[name], _tokenizer(folder))
+            give_edges(recipe, pools[name], tokenizer)
         except RecipeError as error:
             problems += error.problems
         if bare and reads_text(recipe, name):
