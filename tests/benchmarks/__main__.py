@@ -26,6 +26,7 @@ NAMES = (
     "auditing",
     "tracing",
     "command",
+    "tokenising",
 )
 
 

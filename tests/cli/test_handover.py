@@ -12,6 +12,7 @@ from recipe.cli.main import main
 from recipe.config import recipe_from_plain
 from recipe.text.prepare import prepare_pool
 from recipe.text.tokenizers import load_tokenizer
+from tests.text.test_tokenizer_kinds import make_twins
 
 
 @pytest.fixture
@@ -144,3 +145,24 @@ def test_a_run_folder_called_verify_is_audited_by_its_path(run, capsys):
     assert "acceptance of this installation" in said.out and "recipe audit ./verify" in said.err
     assert main(["audit", "verify", "verify"]) == 0
     assert "acceptance of verify" in capsys.readouterr().out
+
+
+def test_ranks_are_handed_over_with_what_stands_beside_them(in_tmp, capsys):
+    plain, ranks = make_twins(Path(), "gpt2")
+    plain.unlink()
+    Path("texts.jsonl").write_text("".join(json.dumps({"text": f"line {n} " * 9}) + "\n" for n in range(20)))
+    prepare_pool([Path("texts.jsonl")], Path("pool"), load_tokenizer(f"{ranks}#specials")).close()
+    recipe_plain = {
+        "seed": 1,
+        "tokenizer": {"path": f"{ranks}#specials"},
+        "pools": {"lines": {"path": "pool"}},
+        "stages": {"s": {"steps": 4, "context": 32, "batch": {"sequences": 2}, "weights": {"lines": 1}}},
+    }
+    with recipe.start_run(recipe_from_plain(recipe_plain, source="test"), "runs/r") as run:
+        run.checkpoint(4)
+    assert main(["handover", "runs/r", "p", "--archive", "none"]) == 0
+    capsys.readouterr()
+    assert (Path("p/1-tokenizer") / "ranks.tiktoken.json").is_file()
+    assert main(["audit", "verify", "p", "--json"]) == 0
+    checks = {check["check"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["tokenizer"]["ok"] is True

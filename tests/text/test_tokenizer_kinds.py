@@ -24,7 +24,7 @@ from recipe.pools import open_pool
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
 from recipe.text.tokenizers import PROBES, load_tokenizer
-from recipe.text.tokenizers.composing import composed_spans
+from recipe.text.tokenizers.composing import composed, composed_spans
 from recipe.text.tokenizers.rank_files import PATTERNS, as_bytes
 from recipe.text.training import SPLITS
 from recipe.text.vocabulary import token_bytes
@@ -104,6 +104,15 @@ def test_composed_characters_are_of_the_stretch_they_came_from():
     assert composed_spans("", "").tolist() == []
     assert composed_spans("\u1112\u1161\u11abx", "\ud55cx").tolist() == [[0, 3], [3, 4]]
     assert composed_spans("ab", "X").tolist() == [[0, 2]]
+
+
+@given(text=TEXT)
+@settings(max_examples=50)
+def test_a_long_text_is_composed_like_a_short_one(text):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recipe.text.tokenizers.composing._CHARACTERS", 3)
+        for each in (text, f"{text}e\u0301\u0323a\u1112\u1161\u11ab.{text}"):
+            assert composed(each) == normalizers.NFC().normalize_str(each)
 
 
 def test_more_blanks_than_the_matcher_takes_are_tokenised_all_the_same(twins):

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import normalizers
 
 from recipe.errors import RecipeError
-from recipe.text.tokenizers.composing import composed_spans
+from recipe.text.tokenizers.composing import composed, composed_spans
 from recipe.text.tokenizers.hugging_face import declared_token, read_config
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of
 from recipe.text.tokenizers.rank_files import Ranks, read_ranks
@@ -89,7 +88,7 @@ class RankTokenizer:
 
     def normalise(self, text: str) -> str:
         """The text in NFC where the ranks were made of such texts, else the text itself."""
-        return str(normalizers.NFC().normalize_str(text)) if self.ranks.nfc else text
+        return composed(text) if self.ranks.nfc else text
 
     def token_bytes(self) -> list[bytes]:
         """Bytes of each token by id, marks as they are written; ids that no token has are empty."""
