@@ -13,6 +13,7 @@ from tests.benchmarks.figures import machine, table, write_json
 
 NAMES = (
     "batches",
+    "reading",
     "infilling",
     "aligning",
     "grouping",
