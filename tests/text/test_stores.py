@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
+import sys
 
 import fsspec
 import pytest
@@ -191,3 +194,22 @@ def test_an_interrupted_preparation_of_objects_goes_on(tmp_path, bucket):
     whole = prepare_pool([f"{bucket}/t"], tmp_path / "whole", BYTES, options)
     assert contents(one) == contents(whole)
     shutil.rmtree(tmp_path / "whole")
+
+
+def test_F06_no_space_for_the_copy_of_a_table_is_an_error_that_says_where(tmp_path):
+    """A limit on the size of files stands for a full disk; it holds for a process of its own."""
+    code = """
+import resource, signal, sys
+import fsspec
+from recipe.text.stores import Remote
+from recipe.text.streams import local_file
+fsspec.filesystem("memory").pipe("/x/a.parquet", b"x" * 2_000_000)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+with local_file(Remote("memory://x/a.parquet")):
+    pass
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert re.search(rf"memory://x/a\.parquet[\s\S]*{tmp_path}[\s\S]*TMPDIR", seen.stderr)
+    assert list(tmp_path.iterdir()) == []
