@@ -22,6 +22,7 @@ from recipe.config.partial import UnsoundError, given_of, run_checks
 from recipe.config.problems import NOTHING, TARGET, Fault, nearest
 from recipe.config.recipe import Recipe
 from recipe.config.share_checks import known_pools, share_faults, takes_part
+from recipe.config.specials_checks import specials_faults
 from recipe.config.stage import Stage
 from recipe.config.stage_checks import STAGE_CHECKS, exactly_one, pool_slicing_faults
 from recipe.config.transform_checks import TRANSFORM_CHECKS, transform_stage_faults
@@ -231,6 +232,7 @@ _CHECKS = (
     _group_names,
     _groups,
     _stages,
+    specials_faults,
     _policy,
     _free_parts,
     evaluation_faults,

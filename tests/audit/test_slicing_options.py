@@ -99,7 +99,7 @@ def test_invariant_5_a_run_resumed_from_its_state_serves_the_same(tmp_path: Path
 
 @pytest.mark.parametrize(
     "change",
-    ["align=paragraph", "offset=random", "density={head: 0.5}", "specials=window", "duplicates=drop"],
+    ["align=paragraph", "offset=random", "density={head: 0.5}", "duplicates=drop"],
 )
 def test_a_slicing_amended_for_the_next_stage_cuts_what_is_left_anew(tmp_path: Path, change: str):
     with start(tmp_path, {"align": "word", "stride": 48, "window": 60}) as run:
@@ -109,6 +109,15 @@ def test_a_slicing_amended_for_the_next_stage_cuts_what_is_left_anew(tmp_path: P
         run.amend([f"stages.long.slicing.{change}"], reason="test")
         consume(run, 30, run.num_steps)
     whole_audit(tmp_path / "run")
+
+
+def test_a_stage_with_other_marks_than_the_one_before_is_refused(tmp_path: Path):
+    """A token at the seam would be a label twice, or never."""
+    with start(tmp_path, {"align": "word", "stride": 48, "window": 60}) as run:
+        consume(run, 20)
+        with pytest.raises(RecipeError, match=r"stages\.long\.slicing\.specials[\s\S]*short has document"):
+            run.amend(["stages.long.slicing.specials=window"], reason="test")
+        assert run.stream().num_steps > 20
 
 
 @pytest.mark.parametrize("kind", ["aligned", "told once"])

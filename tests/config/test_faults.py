@@ -83,6 +83,7 @@ FAULTS = [
     ({"stages.short.packing": "concat", "stages.short.slicing.duplicates": "80%"}, f"{SLICING}.duplicates", "keep with packing concat", "use keep"),
     ({"stages.short.slicing.stride": {"head": 0}}, f"{SLICING}.stride.head", "1 or more", "use 1 or more"),
     ({"stages.short.slicing": {"window": 8, "stride": {"tail": 9}}}, f"{SLICING}.stride.tail", "1..8", "lower the stride to 8"),
+    ({"stages.two": {"like": "short", "slicing": {"specials": "window"}}}, "stages.two.slicing.specials", "document, as before", "for every stage"),
     ({"stages.short.slicing.specials": "windows"}, f"{SLICING}.specials", "one of document, window", "did you mean 'window'?"),
     ({"stages.short.packing": "concat", "stages.short.slicing.align": "word"}, f"{SLICING}.align", "none with packing concat", "use none"),
     ({"stages.short.packing": "concat", "stages.short.slicing.offset": "random"}, f"{SLICING}.offset", "0 with", "use 0"),
