@@ -32,7 +32,7 @@ class TokenizerConfig(Model):
     builtin: Literal["bytes"] | None = None
     """A tokenizer that ships with the program: ``bytes`` has one id per byte and needs no file."""
     path: str | None = None
-    """A ``tokenizer.json`` or a folder that holds one."""
+    """A ``tokenizer.json``, tiktoken ranks, a SentencePiece model, or a folder that holds one of them."""
 
     @classmethod
     def spelled_out(cls, given: Any) -> Any:
