@@ -7,6 +7,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import recipe
@@ -132,14 +133,21 @@ def test_E2_what_the_trunk_spent_stays_spent_in_a_branch(trunk: Path):
 
 @pytest.mark.parametrize(
     "slicing",
-    [{}, {"offset": "random", "stride": {"head": 9}}, {"density": {"middle": 0.5}}],
+    [
+        {},
+        {"offset": "random", "stride": {"head": 9}},
+        {"density": {"middle": 0.5}},
+        {"align": "word", "align_within": 7, "stride": 9},
+    ],
     ids=str,
 )
 def test_invariant_8_branches_draw_alike_up_to_the_first_cut_and_the_same_blocks_always(
     build: Build, tmp_path: Path, slicing: Any
 ):
     pools = {name: {"path": name, "block_units": 8, "slicing": slicing} for name in "abc"}
-    with recipe.start_run(build(pools=pools), tmp_path / "trunk") as run:
+    top = {"pools_root": write_words(tmp_path), "tokenizer": "bytes"} if "align" in slicing else {}
+    with recipe.start_run(build(pools=pools, **top), tmp_path / "trunk") as run:
+        assert not top or any(cuts_moved(run, pool) for pool in "abc")
         run.checkpoint(4)
     more = ("stages.one.quotas.a=20%", "stages.two.quotas.c=45%")
     wishes = [Wish(name="A"), Wish(name="B", overrides=more, from_pool="b")]
@@ -154,6 +162,22 @@ def test_invariant_8_branches_draw_alike_up_to_the_first_cut_and_the_same_blocks
             both = min(len(first), len(second))
             assert first[:both] == second[:both]
             assert pool == "c" or both > 1
+
+
+def write_words(root: Path) -> str:
+    """Pools like those of other tests, of words of the letter a, one byte a token."""
+    chance = np.random.default_rng(3)
+    for name, documents in {"a": 90, "b": 60, "c": 12}.items():
+        texts = [np.where(chance.random(n) < 0.2, 32, 97) for n in chance.integers(1, 40, documents)]
+        recipe.write_pool(root / "words" / name, texts, vocab_size=257, eos=256)
+    return str(root / "words")
+
+
+def cuts_moved(run: Any, pool: str) -> bool:
+    """Whether some piece that another one goes on from has fewer fresh tokens than a stride."""
+    found = pieces(run.stream(), 0, pool, stop=15)
+    begins = {(document, fresh) for document, _, _, fresh in found}
+    return any(stop - fresh < 9 and (document, stop) in begins for document, _, stop, fresh in found)
 
 
 def blocks(run: Any, name: str, served: list[tuple[Any, ...]]) -> list[int]:
