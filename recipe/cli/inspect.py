@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recipe.cli.options import add_json, check_file, whole
+from recipe.cli.options import add_json, check_file, check_sources, whole
 from recipe.cli.output import print_json, print_tables, progress, say
 from recipe.errors import RecipeError
 from recipe.report.looks import look_lines, look_page
@@ -65,6 +65,7 @@ def execute(args: argparse.Namespace) -> int:
             expected="--step and --row, or --document",
             fix=f"recipe inspect {args.run} --step N --row R; or --document ID",
         )
+    check_sources("recipe inspect", args.sources)
     if args.html is not None:
         check_file("recipe inspect", "--html", args.html, "row.html")
     looks, told = _looks(args)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from recipe.errors import RecipeError
+from recipe.errors import Problem, RecipeError
 
 RECIPE_WORDS = (
     "a recipe (a name in conf/recipe, or a YAML file; default: demo), then overrides such as seed=7 or "
@@ -181,3 +181,18 @@ def check_file(verb: str, option: str, path: Path, like: str) -> None:
     else:
         return
     raise RecipeError.single(verb, option, given=path, expected=expected, fix=fix)
+
+
+def check_sources(verb: str, sources: Sequence[str | Path]) -> None:
+    """Refuse ``--sources`` that are no folder of this machine and no address of a store.
+
+    Raises:
+        RecipeError: with every one that is neither.
+    """
+    problems = [
+        Problem("--sources", source, "a folder that holds the sources of a pool", "correct the path")
+        for source in map(str, sources)
+        if "://" not in source and not Path(source).expanduser().is_dir()
+    ]
+    if problems:
+        raise RecipeError(verb, problems)

@@ -18,6 +18,8 @@ from recipe.mixing.plan import Plan, make_plan
 from recipe.report.diagnoses import diagnosis_page, diagnosis_tables
 from recipe.report.plans import plan_tables
 from recipe.report.starts import policy_line, prior_line
+from recipe.run.evaluation import held_out_problems
+from recipe.run.holdings import Holding
 from recipe.run.statement import prior_of
 from recipe.run.writes import replace_file
 
@@ -49,6 +51,7 @@ def execute(args: argparse.Namespace) -> int:
     recipe = load_recipe(source, overrides, config_dir=args.config_dir)
     refuse_missing(recipe, source)
     plan = make_plan(recipe, exact=args.exact or None, allow_targets=args.allow_target)
+    held_out = held_out_problems(recipe, {name: Holding.of(pool) for name, pool in plan.opened.items()})
     prior = prior_of(plan.recipe)
     plain = {**plan.to_plain(), "prior": prior}
     found = _diagnosed(plan, args)
@@ -56,16 +59,17 @@ def execute(args: argparse.Namespace) -> int:
         print_json(plain if found is None else {**plain, "diagnosis": found})
     else:
         print_tables(plan_tables(plain))
-        print_tables([] if found is None or args.figures else diagnosis_tables(found))
+        print_tables(diagnosis_tables(found) if found is not None and args.diagnose else [])
         print_tables([] if prior is None else [Text(prior_line(prior))])
     if recipe.policy is not None:
         say(policy_line(recipe.policy.target), quiet=args.json)
     for kind, sentences in (("warning", plan.warnings), ("advice", plan.advice)):
         for sentence in sentences:
             say(f"{kind}: {sentence}", quiet=args.json)
-    for problem in plan.problems:
+    problems = (*plan.problems, *held_out)
+    for problem in problems:
         print(problem, file=sys.stderr)
-    return 1 if plan.problems else 0
+    return 1 if problems else 0
 
 
 def _diagnosed(plan: Plan, args: argparse.Namespace) -> dict[str, Any] | None:

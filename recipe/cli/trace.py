@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from recipe.cli.options import add_json, whole
+from recipe.cli.options import add_json, check_sources, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.errors import RecipeError
 from recipe.report.traces import row_tables, trace_tables
@@ -73,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print what was found; 0 all of it, 1 some steps cannot be traced."""
     _check(args)
+    check_sources("recipe trace", args.sources)
     with progress(quiet=args.json) as bars:
         task = bars.add_task("walking", total=None, note="steps")
 

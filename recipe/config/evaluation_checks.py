@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from recipe.config.evaluation import ScoringRule
 from recipe.config.partial import given_of, run_checks
 from recipe.config.problems import Fault
-from recipe.config.recipe import Recipe
+from recipe.config.recipe import Recipe, Rule
 
 
 def evaluation_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -40,26 +42,40 @@ def _as_training(recipe: Recipe, rule: ScoringRule) -> Iterator[Fault]:
     """At most one fault a key: the first rule of training that is the same."""
     trained = {(stage, pool): recipe.rule(stage, pool) for stage in recipe.stages for pool in recipe.pools}
     for (stage, pool), of in trained.items():
-        if of.stride == rule.stride:
-            given = f"{rule.stride}, as pool {pool} in stage {stage}"
-            fix = f"write another, such as {_another(rule, trained)}"
+        if rule.stride in _strides(of):
+            given, other = f"{rule.stride}, as pool {pool} in stage {stage}", _another(rule, trained)
+            fix = "raise the window" if other is None else f"write another, such as {other}"
             yield Fault(("stride",), given, "a stride that no stage trains with", fix)
             break
     if rule.offset == 0 and not all(of.random_offset for of in trained.values()):
-        fix = f"write a positive one, such as {max(1, rule.stride // 2)}"
+        positive = max(1, rule.stride // 2)
+        fix = f"write a positive one, such as {positive}" if positive < rule.window else "raise the window"
         yield Fault(("offset",), "0, where training's windows start too", "1 or more", fix)
 
 
-def _another(rule: ScoringRule, trained: Mapping[Any, Any]) -> int:
-    taken = {of.stride for of in trained.values()}
+def _strides(rule: Rule) -> set[int]:
+    """Strides of a rule of training, in every region of a document."""
+    return {rule.stride, *(rule.strides or ())}
+
+
+def _another(rule: ScoringRule, trained: Mapping[Any, Rule]) -> int | None:
+    """A stride that no rule of training has; None where each that would do is taken."""
+    taken = set().union(*map(_strides, trained.values()))
     lowest = max(1, rule.window * 3 // 8)
-    return next(stride for stride in range(lowest, rule.window + 1) if stride not in taken)
+    free = (stride for stride in range(lowest, rule.window + 1) if stride not in taken)
+    return next(free, None)
 
 
 def _pools(recipe: Recipe, _: ScoringRule) -> Iterator[Fault]:
     assert recipe.evaluation is not None
-    places = {pool.path: name for name, pool in recipe.pools.items() if pool.path is not None}
+    root = recipe.pools_root or ""
+    places = {_place(root, pool.path): name for name, pool in recipe.pools.items() if pool.path is not None}
     for area, held in recipe.evaluation.pools.items():
-        if given_of(held, ("path",)) and held.path in places:
-            given, fix = f"{held.path}, as pools.{places[held.path]}", "split it off before anything else"
+        if given_of(held, ("path",)) and (name := places.get(_place(root, held.path))) is not None:
+            given, fix = f"{held.path}, as pools.{name}", "split it off before anything else"
             yield Fault(("pools", area, "path"), given, "a folder that no pool is trained from", fix)
+
+
+def _place(root: str, path: str) -> str:
+    """A folder, however it is written; links are followed when pools are opened."""
+    return os.path.normpath((Path(root).expanduser() / Path(path).expanduser()).absolute())

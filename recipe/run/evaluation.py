@@ -6,7 +6,7 @@ They are read apart from the run's stream: no token of the run's is spent, and n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from recipe.config import Recipe
 from recipe.config.evaluation import ScoringRule
 from recipe.config.model import Labels
 from recipe.errors import Problem, RecipeError
+from recipe.mixing.opening import close_pools
 from recipe.pools import Pool, open_pool
 from recipe.run.holdings import Holdings, tokenizers
 from recipe.sequences.assembly import IGNORED, PADDING_ID
@@ -69,7 +70,7 @@ def open_held_out(
         try:
             held = opened[area] = open_pool(place, area)
         except RecipeError as error:
-            problems += error.problems
+            problems += [replace(p, where=f"{where}.{area}: {p.where}") for p in error.problems]
             continue
         same = {} if may_be_trained_on else holdings
         problems += [
@@ -83,6 +84,18 @@ def open_held_out(
             held.close()
         raise RecipeError("held-out pools", problems)
     return opened
+
+
+def held_out_problems(recipe: Recipe, holdings: Holdings) -> tuple[Problem, ...]:
+    """What is wrong with the held-out pools that a recipe's ``evaluation:`` names."""
+    if recipe.evaluation is None:
+        return ()
+    paths = {area: held.path for area, held in recipe.evaluation.pools.items()}
+    try:
+        close_pools(open_held_out(recipe, paths, holdings, where="evaluation.pools").values())
+    except RecipeError as error:
+        return tuple(error.problems)
+    return ()
 
 
 def _same_content(held: Pool, holdings: Holdings, where: str) -> Iterator[Problem]:

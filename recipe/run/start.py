@@ -16,6 +16,7 @@ from recipe.pools import Pool
 from recipe.run import folder as folders
 from recipe.run import writes
 from recipe.run.birth import Birth, first_files
+from recipe.run.evaluation import held_out_problems
 from recipe.run.folder import FOLDERS, RecipeVersion, RunFolder, read_version
 from recipe.run.holdings import Holding, declared_paths, known_paths
 from recipe.run.opening import find_place, open_place, open_run, other_recipe
@@ -53,12 +54,12 @@ def start_run(
     plan = make_plan(recipe, compare_packing=False, allow_targets=allow_targets)
     pools = {name: plan.opened[name] for name in recipe.pools}
     try:
-        plan.check()
+        holdings = {name: Holding.of(pool) for name, pool in pools.items()}
+        replace(plan, problems=(*plan.problems, *held_out_problems(recipe, holdings))).check()
         on_plan(replace(plan, warnings=(*plan.warnings, *_other_tokenizer(recipe, pools))))
         version = RecipeVersion(
             version=1, step=0, reason="start", approved_by=None, recipe=plan.recipe, declared=recipe
         )
-        holdings = {name: Holding.of(pool) for name, pool in pools.items()}
         begins = start_of(len(pools))
         files = first_files(Birth(name=folder.name, version=version, holdings=holdings, snapshot=begins))
     finally:

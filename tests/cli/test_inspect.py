@@ -124,6 +124,7 @@ def test_json_is_the_row_in_plain_values(run, capsys):
         (["--step", "1", "--row", "0", "--document", "d0"], "both"),
         (["--step", "1", "--row", "9"], "rows 0..1 of step 1"),
         (["--document", "nobody"], "nobody"),
+        (["--step", "1", "--row", "0", "--sources", "nowhere"], "a folder that holds the sources"),
         (["--step", "1", "--row", "0", "--html", "none/row.html"], "make that folder first"),
     ],
 )

@@ -38,6 +38,9 @@ def test_a_recipe_without_it_has_the_plain_values_and_the_identity_that_it_had()
         ({"stride": 200}, "evaluation.stride", "lower the stride to 128"),
         ({"stride": 16, "offset": 128}, "evaluation.offset", "lower it"),
         ({"stride": 16, "pools": {"code": "web"}}, "evaluation.pools.code.path", "split it off"),
+        ({"stride": 16, "pools": {"code": "./held/../web/"}}, "evaluation.pools.code.path", "split it off"),
+        ({"window": 64, "stride": 64, "offset": 5}, "evaluation.stride", "such as 24"),
+        ({"window": 1, "stride": 1, "offset": 0}, "evaluation.offset", "raise the window"),
         ({"stirde": 16}, "evaluation.stirde", "stride"),
     ],
 )
@@ -51,6 +54,17 @@ def test_f6_a_rule_that_training_has_too_is_refused(evaluation, key, fix):
 def test_labels_that_are_inputs_need_a_token_before_each_scored_one():
     with pytest.raises(RecipeError, match=r"evaluation\.stride"):
         recipe({"window": 96, "stride": 96, "offset": 8}, labels="inputs")
+
+
+def test_strides_by_region_are_training_too_and_where_all_are_taken_the_window_is_short():
+    own = {"pools": {"web": {"path": "web", "slicing": {"stride": {"head": 3, "middle": 64, "tail": 4}}}}}
+    for window, fix in ((6, "such as 2"), (4, "such as 1")):
+        with pytest.raises(RecipeError) as caught:
+            recipe({"window": window, "stride": 3, "offset": 1}, **own)
+        assert fix in caught.value.problems[0].fix
+    short = {"window": 3, "stride": {"head": 1, "middle": 3, "tail": 2}}
+    with pytest.raises(RecipeError, match="raise the window"):
+        recipe({"window": 3, "stride": 3, "offset": 1}, pools={"web": {"path": "web", "slicing": short}})
 
 
 def test_the_window_fits_the_models_positions():

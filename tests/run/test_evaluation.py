@@ -84,3 +84,15 @@ def test_what_is_trained_on_is_not_held_out(tmp_path, build):
     held(tmp_path / "copy", [9, 9], eos=0)
     with pytest.raises(RecipeError, match="the content of pool 'a'"):
         open_held_out(build(), {"code": tmp_path / "copy"}, trained, where="evaluation.pools")
+
+
+@pytest.mark.parametrize("path", ["copy", "nowhere"])
+def test_f6_a_run_is_not_started_on_what_it_is_measured_by(tmp_path, build, path):
+    """A pool of the same content elsewhere, and a folder that is not there."""
+    texts = [np.arange(1, 30), np.arange(30, 200)]
+    for name in ("a", "b", "c", "copy"):
+        recipe.write_pool(tmp_path / name, texts[: 1 + (name in "a copy")], vocab_size=500, eos=0)
+    rule = {"pools": {"exam": path}, "window": 24, "stride": 7, "offset": 3}
+    with pytest.raises(RecipeError, match="exam"):
+        recipe.start_run(build(pools_root=str(tmp_path), evaluation=rule), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
