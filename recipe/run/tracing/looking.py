@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -157,7 +157,7 @@ def _stretches(
             kind=kind,
             labelled=bool(labelled[first]),
             segment=int(segments[first]),
-            text="" if kind == "padding" else _text(ids, None if kind == "special" else spelt, pool),
+            text="" if kind == "padding" else _read(ids, kind, spelt, pool),
             piece=int(piece_of[first]) if is_text else None,
             tokens=(int(token_of[first]), int(token_of[last - 1]) + 1) if is_text else None,
         )
@@ -172,9 +172,26 @@ def _places(pieces: Sequence[RowPiece], width: int) -> tuple[NDArray[np.int64], 
     return piece_of, token_of
 
 
-def _text(ids: NDArray[Any], spelt: list[bytes] | None, pool: Pool) -> str:
-    if spelt is None:
-        names = {pool.bos: "bos", pool.eos: "eos"} if pool.bos != pool.eos else {pool.eos: "eos"}
-        return "".join(f"⟨{names.get(number, f'id {number}')}⟩" for number in ids.tolist())
+def _read(ids: NDArray[Any], kind: Kind, spelt: list[bytes] | None, pool: Pool) -> str:
+    if kind == "special" or spelt is None:
+        return _special(ids, spelt, pool)
+    return _text(ids, spelt)
+
+
+def _special(ids: NDArray[Any], spelt: list[bytes] | None, pool: Pool) -> str:
+    """Marks by their names; a marker by its text, so far as it has one."""
+    names = {pool.bos: "bos"} | {pool.eos: "eos"}
+    told = ""
+    for is_mark, group in groupby(ids.tolist(), key=names.__contains__):
+        if is_mark or spelt is None:
+            told += "".join(f"⟨{names.get(number, f'id {number}')}⟩" for number in group)
+            continue
+        numbers = list(group)
+        text = _text(np.array(numbers), spelt)
+        told += text or "".join(f"⟨id {number}⟩" for number in numbers)
+    return told
+
+
+def _text(ids: NDArray[Any], spelt: list[bytes]) -> str:
     read = b"".join(spelt[number] for number in ids.tolist()).decode("utf-8", "surrogateescape")
     return "".join(f"⟨{ord(sign) - 0xDC00:02x}⟩" if "\udc80" <= sign <= "\udcff" else sign for sign in read)
