@@ -182,8 +182,8 @@ def execute(args: argparse.Namespace) -> int:
             print_tables([_table(pool)])
         if args.marker is not None and pool.leads is None:
             say(
-                "warning: no marker was written: it stands in front of the documents of a group, and no document "
-                "has one (--group-key, --group-depth)"
+                "warning: no marker was written: it stands in front of the documents of a group, and no "
+                "document has one (--group-key, --group-depth)"
             )
     return 0
 
