@@ -139,7 +139,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         default=256 << 20,
         metavar="N",
         help="longer lines, files, texts of rows and members are bad records (default: 256 MiB); a text "
-        "takes about 4 times its size of memory, with a tokenizer.json about 100 times",
+        "takes about 4 times its size of memory, about 100 times with a tokenizer.json of unusual rules",
     )
 
 

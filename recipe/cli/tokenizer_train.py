@@ -16,7 +16,8 @@ from recipe.pools.opening import open_pool
 from recipe.text.pool_texts import maker_of, text_of
 from recipe.text.readers import read_documents
 from recipe.text.sources import ReadOptions
-from recipe.text.training import SPLITS, TrainOptions, train_tokenizer
+from recipe.text.tokenizers.splitting import SPLITS
+from recipe.text.training import TrainOptions, train_tokenizer
 
 EXAMPLE = """\
 Examples:

@@ -18,22 +18,12 @@ from recipe.errors import RecipeError
 from recipe.pools.workplace import write_durably
 from recipe.text.tokenizers import load_tokenizer
 from recipe.text.tokenizers.hugging_face import CONFIG_NAME
-from recipe.text.tokenizers.rank_files import PATTERNS
+from recipe.text.tokenizers.splitting import SPLITS
 
 RECORD_NAME = "training.json"
 FORMAT = 1
 LEAST_COUNT = 2
 """A pair that stands once is never merged."""
-_REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
-SPLITS = {
-    "gpt2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    "cl100k": rf"{_WORDS}|\p{{N}}{{1,3}}|{_REST}",
-    "qwen": rf"{_WORDS}|\p{{N}}|{_REST}",
-    "o200k": PATTERNS["o200k"],
-}
-"""How texts are split before pairs are merged, as ``tokenizer.json`` files have it: digits together (gpt2),
-by three (cl100k, o200k), or one by one (qwen)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -26,7 +26,7 @@ from recipe.text.prepare import prepare_pool
 from recipe.text.tokenizers import PROBES, load_tokenizer
 from recipe.text.tokenizers.composing import composed, composed_spans
 from recipe.text.tokenizers.rank_files import PATTERNS, as_bytes
-from recipe.text.training import SPLITS
+from recipe.text.tokenizers.splitting import SPLITS, keeps_seams, pieces
 from recipe.text.vocabulary import token_bytes
 from tests.text.small_tokenizers import LINES
 
@@ -65,7 +65,7 @@ def make_twins(folder: Path, split: str, *, nfc: bool = False) -> tuple[Path, Pa
     return folder / "tokenizer.json", ranks
 
 
-@pytest.fixture(scope="module", params=["gpt2", "qwen", "cl100k"])
+@pytest.fixture(scope="module", params=list(SPLITS))
 def twins(request, tmp_path_factory):
     files = make_twins(tmp_path_factory.mktemp(request.param), request.param, nfc=request.param == "qwen")
     return tuple(load_tokenizer(file) for file in files)
@@ -104,6 +104,53 @@ def test_composed_characters_are_of_the_stretch_they_came_from():
     assert composed_spans("", "").tolist() == []
     assert composed_spans("\u1112\u1161\u11abx", "\ud55cx").tolist() == [[0, 3], [3, 4]]
     assert composed_spans("ab", "X").tolist() == [[0, 2]]
+
+
+SEAMY = st.lists(
+    st.sampled_from([*"aB 中 。，\n\r\t'.1é\u0301", "'s", "  ", "\n\n", " a", "a ", "中。", "<|endoftext|>"]),
+    max_size=40,
+).map("".join)
+
+
+@pytest.mark.parametrize("specials", ["", "#specials"])
+@pytest.mark.parametrize("split", [*SPLITS, "bytes"])
+def test_a_long_text_has_the_ids_it_has_in_one_piece(split, specials, tmp_path):
+    made, _ = make_twins(tmp_path, "gpt2" if split == "bytes" else split, nfc=split == "qwen")
+    if split == "bytes":
+        content = json.loads(made.read_text())
+        content["pre_tokenizer"] = {**content["pre_tokenizer"]["pretokenizers"][1], "use_regex": True}
+        made.write_text(json.dumps(content))
+    tokenizer = load_tokenizer(f"{made}{specials}")
+
+    @given(text=SEAMY)
+    @settings(max_examples=60)
+    def check(text):
+        whole = tokenizer._ids([text])[0].tolist()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("recipe.text.tokenizers.hugging_face.LONG", 3)
+            assert tokenizer.encode_batch([text])[0].tolist() == whole
+
+    assert tokenizer._in_pieces
+    check()
+    assert list(pieces("ab c。d", 2)) == ["ab", " c", "。d"]
+
+
+@pytest.mark.parametrize("what", ["normaliser", "dropout", "split", "mark", "blank first"])
+def test_a_text_stays_whole_where_rules_might_reach_across(tmp_path, what):
+    made, _ = make_twins(tmp_path, "gpt2")
+    content = json.loads(made.read_text())
+    split, last = content["pre_tokenizer"]["pretokenizers"]
+    if what == "normaliser":
+        content["normalizer"] = {"type": "NFKC"}
+    elif what == "dropout":
+        content["model"]["dropout"] = 0.5
+    elif what == "split":
+        split["pattern"]["Regex"] = r"\w+ ?"
+    elif what == "mark":
+        content["added_tokens"][0] |= {"special": False, "lstrip": True}
+    else:
+        last["add_prefix_space"] = True
+    assert not keeps_seams(content, specials=False)
 
 
 @given(text=TEXT)

@@ -10,7 +10,8 @@ from transformers import AutoTokenizer
 
 from recipe.errors import RecipeError
 from recipe.text.tokenizers import PROBES, load_tokenizer
-from recipe.text.training import SPLITS, TrainOptions, train_tokenizer
+from recipe.text.tokenizers.splitting import SPLITS
+from recipe.text.training import TrainOptions, train_tokenizer
 from tests.text.small_tokenizers import LINES
 
 TEXTS = [f"{line} {number}" for number in range(20) for line in LINES]

@@ -13,7 +13,10 @@ import tokenizers
 from numpy.typing import NDArray
 
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of, refused
+from recipe.text.tokenizers.splitting import keeps_seams, pieces
 
+LONG = 1 << 18
+"""Characters of a piece of a long text."""
 CONFIG_NAME = "tokenizer_config.json"
 _SHOWN = 3
 
@@ -73,11 +76,13 @@ class JsonTokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         """Ids of each text, int32.
 
-        A text is given to the library whole, since cut in two it could get other ids at the cut; while
-        it encodes, the library holds about a hundred times the text.
+        While it encodes, the library holds about a hundred times the text. A long text is therefore given
+        to it in pieces, one after another, where the file's rules have no say across their edges; it is
+        given whole else, since cut anywhere it could get other ids at the cut.
         """
-        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
+        if any(len(text) > LONG for text in texts) and self._in_pieces:
+            return [np.concatenate([self._ids([part])[0] for part in pieces(text, LONG)]) for text in texts]
+        return self._ids(texts)
 
     def offsets(self, text: str) -> NDArray[np.int64]:
         """Spans as the library gives them: characters of the text before normalisation."""
@@ -92,6 +97,14 @@ class JsonTokenizer:
         """The text after the file's own normaliser (NFC, lower case, …)."""
         normaliser = self._tokenizer.normalizer
         return text if normaliser is None else normaliser.normalize_str(text)
+
+    def _ids(self, texts: Sequence[str]) -> list[NDArray[Any]]:
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
+
+    @cached_property
+    def _in_pieces(self) -> bool:
+        return keeps_seams(self.content(), specials=self._specials)
 
     def content(self) -> dict[str, Any]:
         """What the file says, as the library has read it."""

@@ -1,0 +1,77 @@
+"""How byte-level tokenizers split texts, and where a long text can be taken apart without changing an id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from recipe.text.tokenizers.rank_files import PATTERNS
+
+_REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
+SPLITS = {
+    "gpt2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    "cl100k": rf"{_WORDS}|\p{{N}}{{1,3}}|{_REST}",
+    "qwen": rf"{_WORDS}|\p{{N}}|{_REST}",
+    "o200k": PATTERNS["o200k"],
+}
+"""How texts are split before pairs are merged, as ``tokenizer.json`` files have it: digits together (gpt2),
+by three (cl100k, o200k), or one by one (qwen)."""
+
+_KEEPS_SEAMS = {
+    *SPLITS.values(),
+    r"\p{N}{1,3}",
+    "[一-龥\u3040-ゟ゠-ヿ]+",
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
+    "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+}
+"""Patterns none of whose matches goes from a letter on to a blank, a line's end, or a Chinese stop or comma,
+or looks at what is before or behind such a place."""
+_SEAM = re.compile(r"(?<=[A-Za-z\u4e00-\u9fa5])(?=[ \n。，])")
+
+
+def pieces(text: str, characters: int) -> Iterator[str]:
+    """The text in pieces of about so many characters, cut only behind a letter, before a blank or the like.
+
+    >>> list(pieces("one two three", 4))
+    ['one two', ' three']
+    """
+    start = 0
+    while len(text) - start > characters and (found := _SEAM.search(text, start + characters)):
+        yield text[start : found.start()]
+        start = found.start()
+    yield text[start:]
+
+
+def keeps_seams(content: Mapping[str, Any], *, specials: bool) -> bool:
+    """Whether pieces of a text have the ids of the text, by what a ``tokenizer.json`` says.
+
+    Args:
+        content: the file's.
+        specials: special tokens written in a text are found there.
+    """
+    normaliser = content.get("normalizer") or {"type": "NFC"}
+    if normaliser["type"] == "Sequence" and not normaliser["normalizers"]:
+        normaliser = {"type": "NFC"}
+    model = content["model"]
+    whole = normaliser["type"] == "NFC" and model.get("type") == "BPE" and not model.get("dropout")
+    return whole and _splits_so(content.get("pre_tokenizer") or {}) and not any(
+        token["lstrip"] or token["rstrip"] or token["single_word"] or _SEAM.search(token["content"])
+        for token in content.get("added_tokens", ())
+        if specials or not token["special"]
+    )  # fmt: skip
+
+
+def _splits_so(rule: Mapping[str, Any]) -> bool:
+    """Whether a rule that splits texts is one of the known ones, then bytes."""
+    *splits, last = rule["pretokenizers"] if rule.get("type") == "Sequence" else [rule]
+    if last.get("type") != "ByteLevel" or last["add_prefix_space"] or (not splits and not last["use_regex"]):
+        return False
+    return all(
+        split["type"] == "Split"
+        and split["pattern"].get("Regex") in _KEEPS_SEAMS
+        and split["behavior"] == "Isolated"
+        and not split["invert"]
+        for split in splits
+    )
