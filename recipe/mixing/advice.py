@@ -31,8 +31,24 @@ def advice_on(
     found: list[str] = []
     for name, stage in stages.items():
         drawn = {pool: of for pool, of in stage.pools.items() if of.share and of.epoch and pool in documents}
-        found += [*_tails(recipe, name, drawn), *_strides(recipe, name, drawn, documents)]
+        found += [
+            *_needs(recipe, name, drawn),
+            *_tails(recipe, name, drawn),
+            *_strides(recipe, name, drawn, documents),
+        ]
     return (*found, *_offsets(recipe, stages))
+
+
+def _needs(recipe: Recipe, stage: str, drawn: Mapping[str, PoolInStage]) -> Iterator[str]:
+    """Groups that are left out because what their sections need does not fit beside them."""
+    for pool, of in drawn.items():
+        lost = of.epoch.get("dropped_oversize", 0)
+        if lost and recipe.rule(stage, pool).oversize == "split":
+            yield (
+                f"stage {stage}, pool {pool}: {lost:,} tokens of every epoch are left out, as what their "
+                f"sections need does not fit the context beside them; a longer context, or a view of their "
+                f"own (by: needs, min_tokens) in a stage that holds them, reads them"
+            )
 
 
 def _tails(recipe: Recipe, stage: str, drawn: Mapping[str, PoolInStage]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from recipe.report.tables import table
+from recipe.report.traces import FROM_TOKENS
 from recipe.run.tracing.looking import Look, Stretch
 from recipe.run.tracing.values import RowPiece
 
@@ -42,6 +43,8 @@ def look_lines(look: Look, *, every: bool = False) -> Iterator[Group | Text]:
         legend.append(f" {told} ", style=STYLES[kind]).append("  ")
     yield legend.append(" no label ", style=UNLABELLED)
     yield _text(look)
+    if any(piece.source.known_from == "tokens" and piece.source.characters for piece in look.pieces):
+        yield Text(FROM_TOKENS, style="dim")
     if every:
         yield table(
             "stretches",

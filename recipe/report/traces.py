@@ -16,6 +16,9 @@ MOST_SHOWN = 20
 MOST_READINGS = 40
 """Readings of a document that get a line each; more are summed up."""
 _TEXT = 60
+FROM_TOKENS = (
+    "lines and characters are of the text that the tokens give, not of its file: --sources DIR looks there"
+)
 
 
 def trace_tables(trace: Trace, *, every: bool = False) -> Iterator[Group | Text]:
@@ -148,6 +151,8 @@ def row_tables(at: tuple[int, int], pieces: Sequence[RowPiece]) -> Iterator[Grou
         one.source.wanted for one in pieces if one.source.wanted is not None
     )
     yield from (Text(f"missing: {what}") for what in missing)
+    if any(one.source.known_from == "tokens" and one.source.characters for one in pieces):
+        yield Text(FROM_TOKENS)
 
 
 def _piece(one: RowPiece) -> tuple[str, ...]:

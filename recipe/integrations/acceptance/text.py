@@ -56,7 +56,7 @@ def check_text(readings: Readings, course: Course, given: str | Path | None, roo
                 tally.pieces += 1
             tally.names.add(tokenizer.name)
             _compare(tally, tokenizer, key, joined.tokens.tolist(), _source(sources, course, key))
-    return _said(tally)
+    return _said(tally, is_known=any(known.values()))
 
 
 def _source(sources: Sources, course: Course, key: Key) -> str | None:
@@ -82,11 +82,12 @@ def _compare(tally: _Tally, tokenizer: Tokenizer, key: Key, tokens: list[int], s
         tally.findings.append(Finding("text", place, repr(source[at : at + 40]), repr(text[at : at + 40])))
 
 
-def _said(tally: _Tally) -> Check:
+def _said(tally: _Tally, *, is_known: bool) -> Check:
     if not tally.documents:
-        return open_claim(
-            "text", "no whole document of a pool whose tokenizer is here: name it with --tokenizer"
-        )
+        why = "no pool's tokenizer is here: name it with --tokenizer"
+        if is_known:
+            why = "no document was seen whole in the steps looked at: long ones, or ends come later"
+        return open_claim("text", why)
     names = ", ".join(sorted(tally.names))
     said = f"{tally.pieces:,} pieces and {tally.documents:,} whole documents decode ({names})"
     parts = [
