@@ -262,7 +262,7 @@ def test_A10_whatever_the_program_serves_is_found_right(pools, rule):
     for step in range(3):
         batch = stream.batch(step)
         for number in range(6):
-            pieces = tuple(Piece(*piece[1:]) for piece in stream.provenance(step, number))
+            pieces = tuple(Piece(*piece[1:6]) for piece in stream.provenance(step, number))
             arrays = {name: batch[name][number] for name in ARRAYS}
             texts = {piece.document: text_of(opened["p"], int(piece.document)) for piece in pieces}
             seen = Seen(Row(f"step {step}, row {number}", "p", arrays, pieces), made.rule("s", "p"), texts)
