@@ -17,6 +17,7 @@ LARGEST_TERM = 10**30
 """Of a weight as a ratio: what is larger could not be written into a recipe and read again."""
 LONGEST_PERCENT = 60
 """Characters of a share: what is longer could not be written into a recipe and read again."""
+_ELSEWHERE = "; plain numbers go under 'weights', tokens under 'quotas_tokens'"
 WEIGHT_PATTERN = r"^\s*([0-9_]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|[0-9]+/[0-9]+)\s*$"
 
 
@@ -27,17 +28,16 @@ def read_share(given: object) -> Fraction | str:
     try:
         share = parse_percent(given)
     except ValueError:
-        raise problem(
-            "", given=given, expected="percent text such as 61.6%, or rest", fix=percent_fix(given)
-        ) from None
+        expected, fix = "percent text such as 61.6%, or rest", percent_fix(given, _ELSEWHERE)
+        raise problem("", given=given, expected=expected, fix=fix) from None
     if len(str(given).strip()) > LONGEST_PERCENT:
         expected = f"percent text of at most {LONGEST_PERCENT} characters"
         raise problem("", given=given, expected=expected, fix="write fewer decimals")
     return share
 
 
-def percent_fix(given: object) -> str:
-    """What to write instead of something that is no percent text."""
+def percent_fix(given: object, elsewhere: str = "") -> str:
+    """What to write instead of something that is no percent text; ``elsewhere``: where plain numbers go."""
     if fix := full_width_fix(given, parse_percent):
         return fix
     try:
@@ -49,8 +49,7 @@ def percent_fix(given: object) -> str:
     if number < 0:
         return "a share cannot be negative: write 0% or more"
     fraction = f" (or {weight_text(number * 100)}% if it is a fraction)" if 0 < number <= 1 else ""
-    elsewhere = "plain numbers go under 'weights', tokens under 'quotas_tokens'"
-    return f"write {weight_text(number)}%{fraction}; {elsewhere}"
+    return f"write {weight_text(number)}%{fraction}{elsewhere}"
 
 
 def fill_rest(parts: Mapping[str, Fraction | str]) -> dict[str, Fraction]:

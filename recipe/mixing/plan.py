@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from recipe.config import Recipe, Rule
+from recipe.errors import RecipeError
 from recipe.maths.shares import effective_share
 from recipe.mixing.advice import advice_on
 from recipe.mixing.curriculum import Curriculum, StageLayout
@@ -22,7 +23,7 @@ from recipe.mixing.needs import (
     spread_of,
     walk_stages,
 )
-from recipe.mixing.opening import open_pools, pool_problems, settle_with
+from recipe.mixing.opening import close_pools, open_pools, pool_problems, settle_with
 from recipe.mixing.parallel import parallel_warnings
 from recipe.mixing.planned import PackingCost, Plan, PoolInStage, PoolPlan, StagePlan
 from recipe.mixing.simulated import declared_stock, read_stock
@@ -51,15 +52,23 @@ def make_plan(
         allow_targets: dotted names that ``policy._target_`` may have beside the shipped ones.
 
     Returns:
-        the plan, with its problems; nothing is refused here but pools that cannot be opened.
+        the plan, with its problems; nothing is refused here but pools that cannot be opened or cut.
 
     Raises:
-        RecipeError: a pool cannot be opened.
+        RecipeError: a pool cannot be opened, or lacks what its cuts are made by.
     """
     opened = open_pools(recipe)
     settled = settle_with(recipe, opened)
+    of_pools = pool_problems(settled, opened)
     curriculum = Curriculum.from_recipe(settled)
-    yields = {layout.name: _yields(settled, layout, opened, compare_packing) for layout in curriculum.stages}
+    try:
+        yields = {
+            layout.name: _yields(settled, layout, opened, compare_packing) for layout in curriculum.stages
+        }
+    except RecipeError as error:  # of one pool: what the others lack is told with it
+        close_pools(opened.values())
+        others = [problem for problem in error.problems if problem not in of_pools]
+        raise RecipeError(recipe.name, [*of_pools, *others]) from error
     stages = {
         layout.name: _stage(settled, layout, {k: own for k, (own, _) in yields[layout.name].items()})
         for layout in curriculum.stages
@@ -92,7 +101,7 @@ def make_plan(
     epochs = {name: {pool: of.epochs for pool, of in stage.pools.items()} for name, stage in stages.items()}
     families = families_of(settled, opened, epochs)
     too_often, perhaps = reading_problems(settled, families, Fraction(0) if exact else spread_of(yields))
-    problems = [*pool_problems(settled, opened), *empty, *run_out, *too_often]
+    problems = [*of_pools, *empty, *run_out, *too_often]
     problems += policy_problems(settled, allow_targets)
     return Plan(
         recipe=settled,

@@ -279,3 +279,12 @@ def test_an_exact_plan_says_where_a_run_ends_early(tmp_path: Path):
     assert plan.end_step == 6
     assert plan.stages["s0"].pools["a"].sequences == 3
     assert plan.stages["s1"].pools["b"].sequences == 0
+
+
+def test_every_pool_that_lacks_what_its_cuts_are_made_by_is_told_at_once(tmp_path: Path):
+    for name in ("a", "b"):
+        write(tmp_path / name, [30, 20])
+    cut = stage(8, {"a": 1, "b": 1}, steps=4, slicing={"align": "section"})
+    with pytest.raises(RecipeError) as caught:
+        make_plan(make(tmp_path, {"a": {}, "b": {}}, [cut]))
+    assert [problem.where for problem in caught.value.problems] == ["pools.a", "pools.b"]
