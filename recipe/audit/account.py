@@ -158,6 +158,7 @@ def manifest_pool(
     Documents begun in the first epoch are not all distinct ones: those ``recipe audit`` counts exactly.
     """
     counts, fraction = pool.counts, recipe.simulated_fraction
+    read = counts["body"] - counts["overlap"] + sum(pool.dropped.values())
     stock = None if is_exchanged else holding.get("stock")
     if stock and fraction is not None:
         stock = -(-stock * fraction.numerator // fraction.denominator)
@@ -165,7 +166,7 @@ def manifest_pool(
         **holding,
         "epoch": pool.cursor.epoch,
         "epoch_seed": recipe.seed + pool.cursor.epoch,
-        "epochs_read": f"{(counts['body'] - counts['overlap']) / stock:.4f}" if stock else None,
+        "epochs_read": f"{read / stock:.4f}" if stock else None,
         "documents_begun": counts["documents"],
         "documents_begun_in_first_epoch": counts["distinct"],
         "tokens": {

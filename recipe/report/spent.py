@@ -9,7 +9,6 @@ from typing import Any
 from rich.console import Group
 
 from recipe.config import Recipe
-from recipe.config.view import family
 from recipe.report.figures import amount, percent, ratio, readings, signed
 from recipe.report.tables import table
 
@@ -32,6 +31,7 @@ BEGUN = (
     "recipe audit counts those of which any was read"
 )
 """What the tables of ``recipe run`` and ``recipe status`` mean by documents."""
+EPOCHS = "epochs: readings of the pool, its tokens served fresh or dropped over its stock"
 
 
 def spent_by_stage(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Counts]]:
@@ -151,9 +151,7 @@ def _run_table(recipe: Recipe, stages: Mapping[str, Mapping[str, Counts]], stock
     for pool in recipe.pools:
         counts = _sum(pools[pool] for pools in stages.values() if pool in pools)
         total.update(counts)
-        read = counts["body"] - counts["overlap"]
-        if len(family(recipe.pools, pool)) > 1:
-            read += counts["dropped"]  # most of it is documents that are another pool's
+        read = counts["body"] - counts["overlap"] + counts["dropped"]
         rows.append((pool, *_kinds(counts), readings(read / stock[pool] if stock.get(pool) else None)))
     columns = (
         "pool",
@@ -166,7 +164,9 @@ def _run_table(recipe: Recipe, stages: Mapping[str, Mapping[str, Counts]], stock
         "dropped",
         "epochs",
     )
-    return table("the whole run", columns, rows, total=("all", *_kinds(total), ""), caption=BEGUN)
+    return table(
+        "the whole run", columns, rows, total=("all", *_kinds(total), ""), caption=f"{BEGUN}\n{EPOCHS}"
+    )
 
 
 def _sum(parts: Iterable[Counts]) -> Counts:

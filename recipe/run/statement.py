@@ -189,14 +189,17 @@ def replaced_pools(recipe: Recipe, changes: Iterable[Mapping[str, Any]]) -> froz
 def _pool(holding: Holding, state: PoolState, recipe: Recipe, *, is_replaced: bool) -> Plain:
     """A pool so far. Distinct documents are not among it: ``recipe audit`` counts them exactly.
 
+    It was read fresh and dropped tokens over stock times: what a rule leaves out is read past.
+
     After skips, growth and other seeds the documents begun in the first epoch are not all that were read.
     """
-    fresh, stock = state.body - state.overlap, 0 if is_replaced else part_of(recipe, holding.stock)
+    stock = 0 if is_replaced else part_of(recipe, holding.stock)
+    read = state.body - state.overlap + sum(state.dropped.values())
     return {
         **holding.to_plain(),
         "epoch": state.cursor.epoch,
         "epoch_seed": recipe.seed + state.cursor.epoch,
-        "epochs_read": f"{fresh / stock:.4f}" if stock else None,
+        "epochs_read": f"{read / stock:.4f}" if stock else None,
         "documents_begun": state.documents,
         "documents_begun_in_first_epoch": state.distinct,
         "tokens": {

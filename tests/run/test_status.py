@@ -33,6 +33,18 @@ def test_D5_F2_manifests_count_tokens_documents_repetition_and_seeds(build: Buil
     assert spent == {name: pool["tokens"]["spent"] for name, pool in manifest["pools"].items()}
 
 
+def test_what_a_rule_leaves_out_is_read_past_and_counts_in_epochs(build: Build, tmp_path: Path):
+    """Short tails are dropped: readings are those that the cursor counts all the same."""
+    thinned = {"pools": {name: {"path": name, "slicing": {"tail": "drop"}} for name in "abc"}}
+    with recipe.start_run(build(**thinned), tmp_path / "run") as run:
+        run.checkpoint(run.num_steps)
+    manifest = read_manifest(latest_path(tmp_path / "run"))
+    assert recipe.audit_run(tmp_path / "run", full=True).ok
+    assert any(pool["dropped"] and pool["epoch"] for pool in manifest["pools"].values())
+    for pool in manifest["pools"].values():
+        assert pool["epoch"] <= float(pool["epochs_read"]) <= pool["epoch"] + 1
+
+
 def test_status_shows_the_last_checkpoint_and_the_hint(build: Build, tmp_path: Path):
     with recipe.start_run(build(), tmp_path / "run") as run:
         status = recipe.run_status(tmp_path / "run")
