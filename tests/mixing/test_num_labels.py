@@ -8,10 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipe.errors import RecipeError
 from recipe.mixing.stream import Stream
 from tests.mixing.build import world
-from tests.mixing.worlds import Bank, draw_case
+from tests.mixing.worlds import Bank, draw_case, passed_over
 
 
 def divisors(n: int) -> list[int]:
@@ -35,10 +34,8 @@ def test_the_labels_of_a_step_are_the_sum_over_its_ranks_and_micro_batches(bank:
         rows = whole.curriculum.stretch(step).batch
         size = data.draw(st.sampled_from(divisors(rows)))
         micro = data.draw(st.sampled_from([None, *divisors(rows // size)]))
-        try:
+        with passed_over():
             parts = [ranks.batch(step, rank, size, micro) for rank in range(size)]
-        except RecipeError:
-            return  # the pools of this stage give nothing
         start = whole.snapshot(data.draw(st.integers(0, step)))
         told = Stream(made.recipe, made.pools, [start]).num_labels(step)
         assert told == whole.num_labels(step) == sum(map(labels_of, parts))

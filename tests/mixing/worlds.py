@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
+from recipe.errors import RecipeError
 from tests.mixing.build import BOS, EOS, World, world, write
 from tests.mixing.reference import Source
 from tests.pools.megatron_files import write_pair
@@ -116,6 +120,17 @@ def _needs(lengths: list[int], groups: list[int], rng: Random) -> list[tuple[lis
             if rng.random() < 0.5 and (other, first) != (number, start):
                 found[number].append(Need(start, stop, other - number, first, last))
     return list(zip(cuts, found, strict=True))
+
+
+@contextmanager
+def passed_over() -> Iterator[None]:
+    """A case in which a pool gives nothing at all is passed over; any other refusal is a failure."""
+    try:
+        yield
+    except RecipeError as error:
+        if "gives 0 sequences" not in str(error):
+            raise
+        assume(False)
 
 
 @dataclass(frozen=True, repr=False)
