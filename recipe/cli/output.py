@@ -29,11 +29,11 @@ def print_json(value: object) -> None:
 
 
 def print_tables(tables: Iterable[RenderableType]) -> None:
-    """Print tables on stdout, each as wide as its numbers are.
+    """Print tables on stdout, each as wide as its numbers are, and texts in them as they were given.
 
     A narrow terminal folds the lines; nothing is ever cut, for half a number is another number.
     """
-    console = _Console(width=_LIMITLESS, highlight=False)
+    console = _Console(width=_LIMITLESS, highlight=False, markup=False, emoji=False)
     for table in tables:
         console.print(table, width=max(console.measure(table).maximum, 1), crop=False, soft_wrap=False)
 
@@ -48,10 +48,10 @@ def progress(*, quiet: bool = False) -> Progress:
     """Progress bars on stderr; nothing is drawn when nobody watches."""
     console = _Console(stderr=True)
     columns: tuple[Any, ...] = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeRemainingColumn(compact=True),
     )
     return Progress(*columns, console=console, disable=quiet or not console.is_terminal)

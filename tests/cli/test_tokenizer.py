@@ -63,6 +63,11 @@ def test_answers_are_tables_too(texts, capsys):
         assert words in said
 
 
+def test_texts_are_shown_as_they_were_given(in_tmp, capsys):
+    assert main(["tokenizer", "compare", "bytes", "--text", "a[i] [/x] :smile: 7"]) == 0
+    assert "a[i] [/x] :smile: 7" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
