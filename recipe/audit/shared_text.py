@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from recipe.maths.ngrams import Table, body_hashes, find_windows, table_of, window_hashes
 from recipe.pools import Pool
 from recipe.sequences.blocks import measure
+from recipe.sequences.pieces import body_starts
 
 SCAN_TOKENS = 16 << 20
 """Tokens of a pool that are looked at together."""
@@ -121,7 +122,7 @@ def stretches_of(pool: Pool, left_out: NDArray[np.int64]) -> Iterator[Stretch]:
             documents = first + np.flatnonzero(parts == index)
             documents = documents[pool.holds(documents) & ~np.isin(documents, left_out)]
             measured = measure(pool, documents)
-            starts = np.asarray(pool.offsets[documents]) - pool.part_offsets[index] + measured.bos
+            starts = body_starts(pool, documents, measured) - pool.part_offsets[index]
             bodies = np.stack([starts, starts + measured.tokens], axis=1)
             yield Stretch(pool.part(index), documents, bodies)
 

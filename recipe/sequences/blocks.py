@@ -35,6 +35,7 @@ from recipe.sequences.concat import Joining, join_runs
 from recipe.sequences.duplicates import without_duplicates
 from recipe.sequences.near_cuts import reading_of
 from recipe.sequences.ownership import owned_elsewhere
+from recipe.sequences.pieces import body_starts
 from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks, order_name
 from recipe.sequences.relations import relations_of, separators_kept, without_separators
 from recipe.sequences.rows import KINDS, Rows, count_rows, in_rows
@@ -172,7 +173,7 @@ def plan_block(
     kept, shown, runs, gone = _without((taken_down, withdrawn[1]), others, (measured, runs))
     made = _arrange(rule, (pool, place, documents), (kept, shown, runs, len(cuts)))
     made.dropped.update(gone)
-    starts = np.asarray(pool.offsets[documents]) + measured.fronts
+    starts = body_starts(pool, documents, measured)
     lists = (documents, measured.tokens, starts, made.rows, count_rows(made.rows, measured, rule))
     return Block(
         *lists,

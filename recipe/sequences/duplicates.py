@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from recipe.errors import RecipeError
 from recipe.maths.kernels import kernel
 from recipe.pools import Pool
-from recipe.sequences.pieces import REASONS, Documents, Pieces
+from recipe.sequences.pieces import REASONS, Documents, Pieces, body_starts
 from recipe.sequences.slicing import Sliced
 
 
@@ -50,7 +50,7 @@ def without_duplicates(
         part: of a window's fresh tokens that repeats at least; above 0.
     """
     numbers, measured = of
-    starts = np.asarray(pool.offsets[numbers]) + measured.fronts
+    starts = body_starts(pool, numbers, measured)
     gone = repeating(sliced.pieces, starts, (known_repeats(pool), pool.sections), part)
     lost = int((sliced.pieces.stop - sliced.pieces.fresh)[gone].sum())
     sliced.dropped[REASONS.index("duplicate")] = lost

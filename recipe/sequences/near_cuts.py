@@ -11,7 +11,7 @@ from recipe.config import Rule
 from recipe.errors import RecipeError
 from recipe.pools import Pool
 from recipe.sequences.boundaries import Edges, edge_table
-from recipe.sequences.slicing import Documents
+from recipe.sequences.pieces import Documents, body_starts
 from recipe.sequences.windows import Reading
 
 
@@ -63,7 +63,7 @@ def reading_of(
         the reading, and the parts it points into: hold them while it is used.
     """
     numbers, measured = of
-    stored = np.asarray(pool.offsets[numbers]) + measured.fronts
+    stored = body_starts(pool, numbers, measured)
     first = np.minimum(rule.window - 1, rule.room - measured.fronts)
     index = np.unique(runs[(runs[:, 1] > 0) | (runs[:, 2] > first[runs[:, 0]]), 0])
     addresses, held = np.zeros(len(numbers), np.uint64), list[NDArray[np.generic]]()

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.pools import Pool
+
 TAILS = ("keep", "backfill", "drop", "pad")
 OVERSIZE = ("split", "truncate", "drop")
 REASONS = ("tail", "short", "oversize", "thinned", "duplicate")
@@ -65,6 +67,17 @@ class Documents(NamedTuple):
         """int64[n]: stored tokens in front of the body."""
         bos = self.bos.astype(np.int64)
         return np.maximum(self.leads, bos) if len(self.leads) else bos
+
+
+def body_starts(pool: Pool, numbers: NDArray[np.int64], measured: Documents) -> NDArray[np.int64]:
+    """int64[n]: where bodies begin, behind what stands in front of them, in stored tokens of the whole pool.
+
+    Args:
+        pool: that stores the documents.
+        numbers: int64[n], theirs.
+        measured: their lengths and marks.
+    """
+    return np.asarray(pool.offsets[numbers]) + measured.fronts
 
 
 def whole(documents: Documents) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from recipe.maths.draws import below, draws
 from recipe.maths.order import key
 from recipe.pools import Pool
 from recipe.sequences.bundles import Relations
-from recipe.sequences.pieces import HAS_EOS, OLD_EOS, Documents, Pieces
+from recipe.sequences.pieces import HAS_EOS, OLD_EOS, Documents, Pieces, body_starts
 from recipe.sequences.reading_order import BlockPlace, order_name
 
 _NO_NEEDS = np.empty((0, 4), np.int64)
@@ -55,7 +55,7 @@ def relations_of(
             sizes = np.asarray(pool.units[found + 1]) - np.asarray(pool.units[found])
             units = np.where(sizes > 1, found, -1)
     leads = measured.leads if len(measured.leads) else np.zeros(len(documents), np.int64)
-    places = np.asarray(pool.offsets[documents]) + measured.fronts
+    places = body_starts(pool, documents, measured)
     return Relations(units, firsts, leads, places, tokens, _NO_NEEDS if needs is None else needs)
 
 
