@@ -6,12 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group
 from rich.progress import Progress as Bars
-from rich.table import Table
 
 from recipe.cli.options import add_json, is_whole
 from recipe.cli.output import print_json, print_tables, progress, say
 from recipe.pools.pool import Pool
+from recipe.report.tables import table
 from recipe.text.kinds import FORMATS
 from recipe.text.preparation import PrepareOptions, Progress
 from recipe.text.prepare import QUARANTINE_NAME, prepare_pool
@@ -234,31 +235,26 @@ def _repeated(pool: Pool) -> int:
     return int((spans[:, 1] - spans[:, 0]).sum())
 
 
-def _table(pool: Pool) -> Table:
+def _table(pool: Pool) -> Group:
     card, read = pool.card, pool.card.source["read"]
-    table = Table(title=f"pool {pool.path}", show_header=False)
-    table.add_column("what")
-    table.add_column("how many", justify="right")
-    table.add_row("records read", f"{read['read']:,}")
-    table.add_row("documents", f"{card.num_documents:,}")
+    rows = [("records read", read["read"]), ("documents", card.num_documents)]
     if card.num_units != card.num_documents:
-        table.add_row("units (groups stay together)", f"{card.num_units:,}")
-    table.add_row("tokens", f"{card.body_tokens:,}")
+        rows.append(("units (groups stay together)", card.num_units))
+    rows.append(("tokens", card.body_tokens))
     if pool.sections is not None:
-        table.add_row("sections that begin inside documents", f"{len(pool.sections):,}")
+        rows.append(("sections that begin inside documents", len(pool.sections)))
     if pool.needs is not None:
-        table.add_row("needs of sections", f"{len(pool.needs):,}")
+        rows.append(("needs of sections", len(pool.needs)))
     if pool.repeats is not None:
-        table.add_row("tokens that repeat others of their document or group", f"{_repeated(pool):,}")
-    table.add_row("end marks" if pool.leads is None else "marks and markers", f"{card.special_tokens:,}")
-    table.add_row("longest document", f"{card.max_document_tokens:,}")
+        rows.append(("tokens that repeat others of their document or group", _repeated(pool)))
+    rows.append(("end marks" if pool.leads is None else "marks and markers", card.special_tokens))
+    rows.append(("longest document", card.max_document_tokens))
     if read["repaired"]:
-        table.add_row("kept with U+FFFD", f"{read['repaired']:,}")
-    for reason, count in card.dropped.items():
-        table.add_row(f"left out: {reason.replace('_', ' ')}", f"{count:,}")
-    if read["quarantined"]:
-        table.caption = f"records left out are in {pool.path / QUARANTINE_NAME}"
-    return table
+        rows.append(("kept with U+FFFD", read["repaired"]))
+    rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in card.dropped.items()]
+    caption = f"records left out are in {pool.path / QUARANTINE_NAME}" if read["quarantined"] else ""
+    counts = [(what, f"{count:,}") for what, count in rows]
+    return table(f"pool {pool.path}", ("what", "how many"), counts, caption=caption)
 
 
 def _whole(text: str) -> int:

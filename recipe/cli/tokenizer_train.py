@@ -8,11 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group
+
 from recipe.cli.options import add_json, is_whole, whole
 from recipe.cli.output import print_json, print_tables
 from recipe.errors import RecipeError
 from recipe.maths.shares import parse_percent
 from recipe.pools.opening import open_pool
+from recipe.report.tables import table
 from recipe.text.pool_texts import maker_of, text_of
 from recipe.text.readers import read_documents
 from recipe.text.sources import ReadOptions
@@ -116,18 +119,15 @@ def _texts(args: argparse.Namespace, made_from: dict[str, Any]) -> Iterator[str]
                 yield text_of(pool, tokenizer, number)
 
 
-def _table(out: Path, record: dict[str, Any]) -> Any:
-    from rich.table import Table
-
-    table = Table(title=f"tokenizer {out}", show_header=False)
-    table.add_column("what")
-    table.add_column("how many", justify="right")
-    table.add_row("rows of the input and output tables", f"{record['vocab_size']:,}")
-    table.add_row("end of a document", str(record["eos"]))
-    table.add_row("documents", f"{record['texts']['documents']:,}")
-    table.add_row("bytes of text", f"{record['texts']['bytes']:,}")
-    table.add_row("fingerprint", record["fingerprint"])
-    return table
+def _table(out: Path, record: dict[str, Any]) -> Group:
+    rows = [
+        ("rows of the input and output tables", f"{record['vocab_size']:,}"),
+        ("end of a document", str(record["eos"])),
+        ("documents", f"{record['texts']['documents']:,}"),
+        ("bytes of text", f"{record['texts']['bytes']:,}"),
+        ("fingerprint", record["fingerprint"]),
+    ]
+    return table(f"tokenizer {out}", ("what", "how many"), rows)
 
 
 def _size(text: str) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group
+
+from recipe.report.tables import table
 
 
-def comparison_tables(plain: Mapping[str, Any]) -> Iterator[Table]:
+def comparison_tables(plain: Mapping[str, Any]) -> Iterator[Group]:
     """What `recipe.text.comparing.Comparison` says."""
     names = labels(plain["tokenizers"])
     yield _about(plain["tokenizers"], names)
@@ -27,20 +29,16 @@ def labels(tokenizers: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def recount_table(counted: Mapping[str, Any], name: str, made_by: str) -> Table:
+def recount_table(counted: Mapping[str, Any], name: str, made_by: str) -> Group:
     """One pool under another tokenizer."""
     [one] = counted["recounts"]
-    table = Table(title=f"pool {counted['pool']}, counted again", show_header=False)
-    table.add_column("what")
-    table.add_column("how many", justify="right")
-    table.add_row(f"tokens, {made_by}", f"{counted['stock']:,}")
-    table.add_row(f"tokens, {name}", tokens_of(one))
+    rows = [(f"tokens, {made_by}", f"{counted['stock']:,}"), (f"tokens, {name}", tokens_of(one))]
     if counted["stock"]:
-        table.add_row("of one for another", f"{one['tokens'] / counted['stock']:.4f}")
-    table.add_row("bytes of text a token", _rate(one["bytes"], one["tokens"]))
-    table.add_row("documents", f"{counted['documents']:,}")
-    table.caption = _how(counted)
-    return table
+        rows.append(("of one for another", f"{one['tokens'] / counted['stock']:.4f}"))
+    rows.append(("bytes of text a token", _rate(one["bytes"], one["tokens"])))
+    rows.append(("documents", f"{counted['documents']:,}"))
+    title = f"pool {counted['pool']}, counted again"
+    return table(title, ("what", "how many"), rows, caption=_how(counted))
 
 
 def tokens_of(one: Mapping[str, Any]) -> str:
@@ -57,11 +55,7 @@ def _how(counted: Mapping[str, Any]) -> str:
     return f"estimated from {drawn}, with the 95 % interval; --exact counts every document"
 
 
-def _about(tokenizers: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
-    table = Table(title="tokenizers")
-    table.add_column("")
-    for name in names:
-        table.add_column(name, justify="right")
+def _about(tokenizers: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Group:
     rows: list[tuple[str, list[str]]] = [
         ("kind", [one["kind"] for one in tokenizers]),
         ("rows of the input and output tables", [f"{one['rows']:,}" for one in tokenizers]),
@@ -75,55 +69,44 @@ def _about(tokenizers: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Tab
         ("the same ids as", [_twin(one, names) for one in tokenizers]),
         ("fingerprint", [one["fingerprint"][:16] for one in tokenizers]),
     ]
-    for what, cells in rows:
-        table.add_row(what, *cells)
     lost = [text for one in tokenizers for text in one["round_trip"]["first_lost"]]
-    if lost:
-        table.caption = f"what does not come back begins, for example, {lost[0]!r}"
-    return table
+    caption = f"what does not come back begins, for example, {lost[0]!r}" if lost else ""
+    return table("tokenizers", ("", *names), [(what, *cells) for what, cells in rows], caption=caption)
 
 
 def _twin(one: Mapping[str, Any], names: Sequence[str]) -> str:
     return "-" if one["same_ids_as"] is None else names[one["same_ids_as"]]
 
 
-def _texts(plain: Mapping[str, Any], names: Sequence[str]) -> Table:
-    table = Table(title="tokens, and bytes a token")
-    table.add_column("text")
-    table.add_column("bytes", justify="right")
-    for name in names:
-        table.add_column(name, justify="right")
-    for one in plain["texts"]:
-        cells = [f"{count:,}  {_rate(one['bytes'], count)}" for count in one["tokens"]]
-        table.add_row(_shown(one["text"]), f"{one['bytes']:,}", *cells)
-    for one in plain["files"]:
-        cells = [f"{count:,}  {_rate(one['bytes'], count)}" for count in one["tokens"]]
-        table.add_row(f"{one['file']} ({one['documents']:,} documents)", f"{one['bytes']:,}", *cells)
-    return table
+def _texts(plain: Mapping[str, Any], names: Sequence[str]) -> Group:
+    read = [(_shown(one["text"]), one) for one in plain["texts"]]
+    read += [(f"{one['file']} ({one['documents']:,} documents)", one) for one in plain["files"]]
+    rows = [
+        (shown, f"{one['bytes']:,}", *(f"{count:,}  {_rate(one['bytes'], count)}" for count in one["tokens"]))
+        for shown, one in read
+    ]
+    return table("tokens, and bytes a token", ("text", "bytes", *names), rows)
 
 
-def _digits(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
-    table = Table(title="digits")
-    table.add_column("text")
-    for name in names:
-        table.add_column(name)
-    for one in rows:
-        table.add_row(one["text"].replace(" ", "▁"), *one["pieces"])
-    return table
+def _digits(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Group:
+    pieces = [(one["text"].replace(" ", "▁"), *one["pieces"]) for one in rows]
+    return table("digits", ("text", *names), pieces)
 
 
-def _pools(pools: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Table:
-    table = Table(title="tokens of pools, and bytes a token")
-    table.add_column("pool")
-    table.add_column("as it is", justify="right")
-    for name in names:
-        table.add_column(name, justify="right")
-    for one in pools:
-        cells = [f"{tokens_of(count)}  {_rate(count['bytes'], count['tokens'])}" for count in one["recounts"]]
-        table.add_row(one["pool"], f"{one['stock']:,}", *cells)
+def _pools(pools: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Group:
+    rows = [
+        (
+            one["pool"],
+            f"{one['stock']:,}",
+            *(f"{tokens_of(count)}  {_rate(count['bytes'], count['tokens'])}" for count in one["recounts"]),
+        )
+        for one in pools
+    ]
     sampled = [one for one in pools if one["draws"] is not None]
-    table.caption = _how(sampled[0] if sampled else pools[0])
-    return table
+    columns = ("pool", "as it is", *names)
+    return table(
+        "tokens of pools, and bytes a token", columns, rows, caption=_how(sampled[0] if sampled else pools[0])
+    )
 
 
 def _shown(text: str) -> str:
