@@ -19,9 +19,9 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.stream import Stream
 from recipe.pools import extend_pool, open_pool
 from tests.mixing.build import EOS, World, everything, plain_batch, world, write
-from tests.mixing.reference import EmptyError, Source, tell
+from tests.mixing.reference import Source
 from tests.mixing.test_run_reference import account_of, as_batch
-from tests.mixing.twins import Twins
+from tests.mixing.twins import Twins, told
 from tests.sequences.reference import Doc
 
 MARKERS = {"prefix": 4, "middle": 5, "suffix": 6}
@@ -75,19 +75,8 @@ def test_invariant_3_a_pool_that_grows_is_filled_in_by_the_rules(
 ):
     root, sources = ages
     made = drawn(data.draw, root, "p0", policies=("repeat", "redistribute"))
-    twins, age = Twins(made, {"p": sources[0], "q": sources[3]}), 0
-    for _ in range(data.draw(st.integers(1, 4))):
-        twins.serve(data.draw(st.integers(0, 5)))
-        event = data.draw(st.sampled_from(["grow", "grow", "returned", "burnt", "withdraw"]))
-        if event == "grow" and age < 2:
-            age += 1
-            twins.grow("p", open_pool(root / f"p{age}", "p"), sources[age], now=data.draw(st.booleans()))
-        elif event == "withdraw":
-            last = len(twins.reader("p").source.docs) - 1
-            twins.withdraw({"p": data.draw(st.lists(st.integers(0, last), max_size=3))})
-        elif event != "grow":
-            twins.skip(data.draw(st.integers(1, 4)), returned=event == "returned")
-    twins.serve(1000)
+    twins = Twins(made, {"p": sources[0], "q": sources[3]})
+    twins.happen(data.draw, "p", [(open_pool(root / f"p{age}", "p"), sources[age]) for age in (1, 2)])
 
 
 @settings(max_examples=40)
@@ -100,13 +89,7 @@ def test_a_proxy_fills_its_part_of_a_pool_in_by_the_rules(
         data.draw, root, "p1", policies=("repeat", "stop"), simulate_budget=data.draw(st.integers(900, 4000))
     )
     assume(made.recipe.simulated_fraction not in (None, 1))
-    try:
-        right = tell(made.recipe, {"p": sources[1], "q": sources[3]})
-    except EmptyError:
-        with pytest.raises(RecipeError, match="0 sequences"):
-            everything(made.stream())
-        assume(False)
-        raise
+    right = told(made, {"p": sources[1], "q": sources[3]})
     stream = made.stream()
     assert everything(stream) == [as_batch(rows) for rows in right.batches]
     assert account_of(stream.snapshot(len(right.batches))) == right.accounts[-1]

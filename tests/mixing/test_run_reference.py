@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Snapshot
 from tests.mixing.build import everything
-from tests.mixing.reference import KINDS, Account, EmptyError, Served, Told, tell
-from tests.mixing.worlds import Bank, Case, draw_case
+from tests.mixing.reference import KINDS, Account, Served
+from tests.mixing.twins import told
+from tests.mixing.worlds import Bank, draw_case
 
 POLICIES = ("repeat", "stop", "redistribute")
-
-
-def told(case: Case) -> Told:
-    try:
-        return tell(case.world.recipe, case.sources)
-    except EmptyError:
-        with pytest.raises(RecipeError, match="0 sequences"):
-            everything(case.world.stream())
-        assume(False)
-        raise
 
 
 def as_batch(rows: list[Served]) -> dict[str, list[object]]:
@@ -47,7 +36,7 @@ def account_of(snapshot: Snapshot) -> list[Account]:
 @given(st.data())
 def test_every_batch_is_the_one_the_rules_give(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, policies=POLICIES)
-    right = told(case)
+    right = told(case.world, case.sources)
     stream = case.world.stream()
     assert everything(stream) == [as_batch(rows) for rows in right.batches]
     assert stream.end_step == (len(right.batches) if right.ended else None)
@@ -57,7 +46,7 @@ def test_every_batch_is_the_one_the_rules_give(bank: Bank, data: st.DataObject):
 @given(st.data())
 def test_every_snapshot_counts_what_the_rules_served(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, policies=POLICIES)
-    right = told(case)
+    right = told(case.world, case.sources)
     stream = case.world.stream()
     for step, accounts in enumerate(right.accounts):
         assert account_of(stream.snapshot(step)) == accounts
@@ -67,7 +56,7 @@ def test_every_snapshot_counts_what_the_rules_served(bank: Bank, data: st.DataOb
 @given(st.data())
 def test_A14_provenance_names_every_stretch_of_every_row(bank: Bank, data: st.DataObject):
     case = draw_case(data.draw, bank, policies=POLICIES)
-    right = told(case)
+    right = told(case.world, case.sources)
     stream = case.world.stream()
     for step, rows in enumerate(right.batches):
         for index, row in enumerate(rows):

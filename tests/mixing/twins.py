@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import assume
+from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
 from recipe.mixing.growth import grown
@@ -18,8 +20,30 @@ from recipe.mixing.stream import Stream
 from recipe.mixing.unread import at_next_epoch
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool, grown_from
-from tests.mixing.build import World, plain_batch
-from tests.mixing.reference import KINDS, Account, Course, EmptyError, Reader, Source, fresh_of, skip
+from tests.mixing.build import World, everything, plain_batch
+from tests.mixing.reference import (
+    KINDS,
+    Account,
+    Course,
+    EmptyError,
+    Reader,
+    Source,
+    Told,
+    fresh_of,
+    skip,
+    tell,
+)
+
+
+def told(world: World, sources: dict[str, Source]) -> Told:
+    """What the rules serve; cases in which a pool gives nothing are passed over once the stream says so."""
+    try:
+        return tell(world.recipe, sources)
+    except EmptyError:
+        with pytest.raises(RecipeError, match="0 sequences"):
+            everything(world.stream())
+        assume(False)
+        raise
 
 
 class Twins:
@@ -91,7 +115,8 @@ class Twins:
         """A step of the stream; steps are planned together, so that a later one may be told to fail."""
         try:
             return plain_batch(self.stream.batch(step))
-        except RecipeError:
+        except RecipeError as error:
+            assert "gives 0 sequences" in str(error)
             with pytest.raises(EmptyError):
                 while self.course.step < len(self.course.steps):
                     self.course.serve()
@@ -155,3 +180,19 @@ class Twins:
             state = at_next_epoch(self.recipe, pool, state, self.withdrawn.of(name))
         self.reader(name).grow(source, now=now)
         self.go_on(replace(at, pools=(*at.pools[:index], state, *at.pools[index + 1 :])))
+
+    def happen(self, draw: Any, name: str, ages: Sequence[tuple[Pool, Source]]) -> None:
+        """Serve, and a few times let a pool grow to its next age, or something else befall the run."""
+        age = 0
+        for _ in range(draw(st.integers(1, 5))):
+            self.serve(draw(st.integers(0, 5)))
+            event = draw(st.sampled_from(["grow", "grow", "returned", "burnt", "withdraw"]))
+            if event == "grow" and age < len(ages):
+                self.grow(name, *ages[age], now=draw(st.booleans()))
+                age += 1
+            elif event == "withdraw":
+                last = len(self.reader(name).source.docs) - 1
+                self.withdraw({name: draw(st.lists(st.integers(0, last), max_size=3))})
+            elif event != "grow":
+                self.skip(draw(st.integers(1, 4)), returned=event == "returned")
+        self.serve(1000)
