@@ -91,11 +91,12 @@ def _measured(origin: Origin, told: FineTuning) -> dict[str, float]:
             where, "checkpoint", given="no weights", expected="one the trainer saved", fix=fix
         )
     content = weights.load(start, settings.device)
+    as_rows = recipe.model_copy(update={"evaluation": None})  # windows that score are no rows to learn from
     data, test = (
-        read_held_out(recipe, holdings, {key: str(pool.absolute())}, "finetune", most)[key]
-        for key, pool, most in (
-            ("data", told.data, told.steps * ROWS),
-            ("test", told.test, told.test_sequences),
+        read_held_out(read_by, holdings, {key: str(pool.absolute())}, "finetune", most)[key]
+        for key, pool, most, read_by in (
+            ("data", told.data, told.steps * ROWS, as_rows),
+            ("test", told.test, told.test_sequences, recipe),
         )
     )
     config = GPTConfig(

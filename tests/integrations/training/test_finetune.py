@@ -34,6 +34,16 @@ def test_E3_the_same_weights_give_the_same_number_and_the_run_stays_as_it_was(pa
     assert recipe.audit_run(path, pools_root=pools).findings == ()
 
 
+def test_windows_that_score_measure_it_and_rows_teach_it(tmp_path, build, told):
+    with recipe.start_run(
+        build(evaluation={"window": 32, "stride": 12, "offset": 5}), tmp_path / "run"
+    ) as run:
+        train(run)
+    one, two = fine_tune(tmp_path / "run", told), fine_tune(tmp_path / "run", told)
+    assert one == two
+    assert one[1]["loss"] != one[1]["loss_before"]
+
+
 def test_E3_compare_ranks_by_it(path, told):
     (other,) = recipe.branch_run(f"{path}@step:8", recipe.Wish(name="other", overrides=("seed=8",)))
     with recipe.open_run(other) as run:
