@@ -199,8 +199,10 @@ def shared_runs(part: Slice, stretch: Stretch, ngram: int) -> Iterator[Run]:
     yield from _long_runs(part, stretch, ngram)
     yield from _tiny(part, stretch)
     found = find_windows(stretch.tokens, stretch.bodies, ANCHOR, part.anchors)
-    for entry in np.unique(found.entry).tolist():
-        places = found.place[found.entry == entry]
+    order = np.argsort(found.entry, kind="stable")
+    entries, firsts = np.unique(found.entry[order], return_index=True)
+    of_entries = np.split(found.place[order], firsts[1:])  # a single empty one where nothing was found
+    for entry, places in zip(entries.tolist(), of_entries, strict=False):
         for _, document, offset in _same_hash(part.anchored, entry):
             yield from _whole(part, stretch, (document, offset), places)
 
