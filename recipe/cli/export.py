@@ -6,7 +6,7 @@ import argparse
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from recipe.cli.options import add_json, add_recipe_words, add_yes, is_whole, split_words, whole
+from recipe.cli.options import add_json, add_recipe_words, add_yes, is_whole, run_alone, split_words, whole
 from recipe.cli.output import confirm, no_write, print_json, progress, say
 from recipe.config import load_recipe
 from recipe.errors import RecipeError
@@ -85,11 +85,7 @@ def _subject(args: argparse.Namespace) -> AbstractContextManager[Subject]:
     source, overrides = split_words(args.words)
     if not RunFolder(Path(source)).is_run:
         return of_recipe(load_recipe(source, overrides, config_dir=args.config_dir))
-    if overrides:
-        raise RecipeError.single(
-            source, "KEY=VALUE", given=" ".join(overrides), expected="the folder of a run, alone",
-            fix="leave them out: a run is exported as its record says",
-        )  # fmt: skip
+    run_alone(source, overrides, args.config_dir, "leave it out: a run is exported as its record says")
     return of_run(source, args.pools_root)
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from recipe.cli.found import refuse_missing
-from recipe.cli.options import add_json, add_recipe_words, split_words
+from recipe.cli.options import add_json, add_recipe_words, run_alone, split_words
 from recipe.cli.output import print_json
 from recipe.config import Recipe, load_recipe
-from recipe.errors import RecipeError
 from recipe.mixing.plan import make_plan
 from recipe.run.folder import RunFolder, read_version
 from recipe.run.handover.trainer import trainer_settings
@@ -50,14 +49,7 @@ def _recipe(args: argparse.Namespace) -> Recipe:
         recipe = load_recipe(source, overrides, config_dir=args.config_dir)
         refuse_missing(recipe, source)
         return make_plan(recipe, compare_packing=False).recipe
-    if overrides:
-        raise RecipeError.single(
-            source,
-            "KEY=VALUE",
-            given=" ".join(overrides),
-            expected="the folder of a run, alone",
-            fix="give the recipe's name or file to try changes",
-        )
+    run_alone(source, overrides, args.config_dir, "give the recipe's name or file to try changes")
     place = find_place(folder)
     return read_version(folder, place.state.version, place.version_hash).recipe
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recipe.audit.leakage import NGRAM, Leakage, Search, find_leakage
 from recipe.cli.found import refuse_missing
-from recipe.cli.options import add_json, add_recipe_words, split_words, whole
+from recipe.cli.options import add_json, add_recipe_words, run_alone, split_words, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.config import Recipe, load_recipe
 from recipe.errors import RecipeError
@@ -46,7 +46,7 @@ Texts = tuple[Recipe, dict[str, Pool], dict[str, NDArray[np.int64]]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the run or recipe, and what is held out."""
     parser.epilog = EXAMPLE
-    add_recipe_words(parser, also="; or a run's folder")
+    add_recipe_words(parser, also="; or the folder of a run, alone")
     parser.add_argument(
         "--against",
         nargs="+",
@@ -58,9 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ngram", type=whole, default=NGRAM, metavar="N", help=f"tokens of a stretch; default: {NGRAM}"
     )
-    parser.add_argument(
-        "--pools-root", type=Path, metavar="DIR", help="where a run's pools are on this machine"
-    )
+    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
     add_json(parser)
 
 
@@ -130,6 +128,8 @@ def _training(args: argparse.Namespace) -> Iterator[Texts]:
     """The recipe, the pools that it draws from, and documents of them that are never read."""
     source, overrides = split_words(args.words)
     if RunFolder(Path(source)).is_run:
+        fix = "give the recipe's name or file to try changes: a run is looked at as its record says"
+        run_alone(source, overrides, args.config_dir, fix)
         with Lineage(Path(source), args.pools_root) as lineage:
             recipes = [course.stream.recipe for course in lineage.courses]
             pools = {
@@ -138,15 +138,24 @@ def _training(args: argparse.Namespace) -> Iterator[Texts]:
                 for name, pool in course.pools.items()
                 if name in drawn(recipe)
             }
-            yield recipes[-1], pools, _unread(Path(source), lineage, args.pools_root)
+            yield (
+                _found_below(recipes[-1], args.pools_root),
+                pools,
+                _unread(Path(source), lineage, args.pools_root),
+            )
         return
-    recipe = load_recipe(source, overrides, config_dir=args.config_dir)
+    recipe = _found_below(load_recipe(source, overrides, config_dir=args.config_dir), args.pools_root)
     refuse_missing(recipe, source)
     pools = open_pools(recipe)
     try:
         yield recipe, {name: pool for name, pool in pools.items() if name in drawn(recipe)}, {}
     finally:
         close_pools(pools.values())
+
+
+def _found_below(recipe: Recipe, root: Path | None) -> Recipe:
+    """The recipe with its pools, held-out ones too, where they are on this machine."""
+    return recipe if root is None else recipe.model_copy(update={"pools_root": str(root)})
 
 
 def drawn(recipe: Recipe) -> set[str]:

@@ -152,6 +152,25 @@ def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
     return (names[0] if names else "demo"), overrides
 
 
+def run_alone(source: str, overrides: Sequence[str], config_dir: Path | None, fix: str) -> None:
+    """Refuse what a run that is there already cannot follow.
+
+    Args:
+        source: the run's folder.
+        overrides: changes of keys, and other words beside it.
+        config_dir: of ``--config-dir``.
+        fix: what to do instead.
+
+    Raises:
+        RecipeError: there is any of it.
+    """
+    given = [*overrides, *([] if config_dir is None else ["--config-dir", str(config_dir)])]
+    if given:
+        raise RecipeError.single(
+            source, "KEY=VALUE", given=" ".join(given), expected="the folder of a run, alone", fix=fix
+        )
+
+
 def is_override(word: str) -> bool:
     """Whether a word changes a key of the recipe (``key=value``, ``+key=value``, ``~key``).
 

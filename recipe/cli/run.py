@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.cli.found import prepare_missing
-from recipe.cli.options import add_allow_target, add_json, add_recipe_words, split_words
+from recipe.cli.options import add_allow_target, add_json, add_recipe_words, run_alone, split_words
 from recipe.cli.output import confirm, print_json, progress, say
 from recipe.cli.run_account import Job, account, say_warnings, say_where
 from recipe.cli.run_training import train_job
@@ -91,16 +91,12 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
 
 def _going_on(folder: RunFolder, overrides: list[str], args: argparse.Namespace) -> Job:
     """A run that is there already, given by its folder: a branch, or one that was amended."""
-    if overrides or args.multirun or args.name is not None:
-        raise RecipeError.single(
-            str(folder.path),
-            "KEY=VALUE",
-            given=" ".join(
-                [*overrides, *(["-m"] * args.multirun), *([f"--name {args.name}"] * bool(args.name))]
-            ),
-            expected="the folder of a run, alone: it goes on as its record says",
-            fix="change it from a checkpoint on with `recipe amend`, or go another way with `recipe branch`",
-        )
+    also = [*(["-m"] if args.multirun else []), *([] if args.name is None else ["--name", args.name])]
+    fix = (
+        "it goes on as its record says: change it from a checkpoint on with `recipe amend`, or go another "
+        "way with `recipe branch`"
+    )
+    run_alone(str(folder.path), [*overrides, *also], args.config_dir, fix)
     place = find_place(folder)
     recipe = read_version(folder, place.state.version, place.version_hash).declared
     return Job(source=str(folder.path), overrides=(), recipe=recipe, folder=folder.path)

@@ -102,9 +102,9 @@ def _no_folder(path: Path, overrides: list[str]) -> RecipeError:
 def _of_recipe(source: str, overrides: list[str], args: argparse.Namespace) -> Acceptance:
     """A recipe on its own pools: as a run that is started in a folder of its own, and is gone afterwards."""
     recipe = load_recipe(source, overrides)
-    refuse_missing(recipe, source)
     if args.pools_root is not None:
         recipe = recipe.model_copy(update={"pools_root": str(args.pools_root)})
+    refuse_missing(recipe, source)
     with TemporaryDirectory(prefix="recipe-verify-") as folder:
         path = Path(folder) / "run"
         start_run(recipe, path).close()

@@ -95,3 +95,38 @@ def test_bad_input_is_one_message(pools, capsys, words, told):
     (pools / "r.yaml").write_text(yaml())
     assert main(["audit", "leakage", "r.yaml", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("also", [["seed=2"], ["--config-dir", "conf"]])
+@pytest.mark.parametrize(
+    "verb", [["audit", "leakage"], ["flags"], ["export", "--format", "npy", "--to", "x"]]
+)
+def test_what_a_run_cannot_follow_is_refused(pools, capsys, verb, also):
+    recipe.start_run(recipe_from_plain(json.loads(yaml()), source="r"), "runs/r").close()
+    assert main([*verb, "runs/r", *also]) == 2
+    told = capsys.readouterr().err
+    assert " ".join(also) in told
+    assert "the folder of a run, alone" in told
+
+
+def test_a_recipes_pools_are_looked_for_below_pools_root(pools, capsys):
+    """Those that are trained on and those that the recipe holds out; paths of --against are as they are."""
+    held = {"evaluation": {"pools": {"x": "held/leaky"}, "stride": 9}}
+    (pools / "r.yaml").write_text(yaml(**held))
+    (pools / "moved").mkdir()
+    for name in ("pools", "held"):
+        (pools / name).rename(pools / "moved" / name)
+    assert main(["audit", "leakage", "r.yaml", "--pools-root", "moved", "--json"]) == 1
+    assert set(json.loads(capsys.readouterr().out)["held"]) == {"x"}
+    against = ["--against", "moved/held/clean"]
+    assert main(["audit", "leakage", "r.yaml", "--pools-root", "moved", *against]) == 0
+
+
+def test_a_runs_held_out_pools_are_looked_for_below_pools_root(pools, capsys):
+    held = {"evaluation": {"pools": {"x": "held/clean"}, "stride": 9}}
+    recipe.start_run(recipe_from_plain(json.loads(yaml(**held)), source="r"), "runs/r").close()
+    (pools / "moved").mkdir()
+    for name in ("pools", "held"):
+        (pools / name).rename(pools / "moved" / name)
+    assert main(["audit", "leakage", "runs/r", "--pools-root", "moved", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["held"]) == {"x"}
