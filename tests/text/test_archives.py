@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import tarfile
+import tracemalloc
 
 import pytest
 import webdataset
 import zstandard
 
 from recipe.errors import RecipeError
+from recipe.text.archives import raw_members
 from recipe.text.readers import read_documents
-from recipe.text.sources import ReadOptions
+from recipe.text.sources import ReadOptions, list_sources
 from tests.text.stored import RECORDS, members_of, read, write_jsonl, write_tar
 
 
@@ -187,7 +189,13 @@ def test_F02_an_empty_text_is_an_empty_document(tmp_path):
 def test_memory_does_not_grow_with_the_number_of_members(tmp_path):
     """The library's list of members is emptied while reading."""
     write_tar(tmp_path / "a.tar", ((f"{n:06d}.txt", b"x") for n in range(3000)))
-    seen = 0
-    for _ in read_documents([tmp_path / "a.tar"], ReadOptions()):
-        seen += 1
+    options = ReadOptions()
+    [file] = list_sources([tmp_path / "a.tar"], options)
+    held = []
+    tracemalloc.start()
+    for seen, _ in enumerate(raw_members(0, file, options), 1):
+        if seen in (500, 2500):
+            held.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
     assert seen == 3000
+    assert held[1] - held[0] < 2000 * 10
