@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from recipe.config import Recipe
-from recipe.config.share_checks import takes_part
+from recipe.config.drawing import drawing_stages
 from recipe.errors import RecipeError
 from recipe.pools import Pool
 from recipe.sequences.boundaries import Edges, edge_table
@@ -26,8 +26,7 @@ def lacks_edges(pool: Pool, recipes: Iterable[Recipe], tokenizer: str | None = N
         if pool.name not in recipe.pools:
             continue
         pool.edges = partial(_text_edges, recipe, pool, tokenizer)
-        drawn = [stage for stage in recipe.stages.values() if takes_part(stage, pool.name, recipe.groups)]
-        for rule in {recipe.rule(stage.name, pool.name) for stage in drawn}:
+        for rule in {recipe.rule(stage.name, pool.name) for stage in drawing_stages(recipe, pool.name)}:
             if rule.align == "none":
                 continue
             try:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from recipe.config.drawing import draws_from
 from recipe.config.evaluation_checks import evaluation_faults
 from recipe.config.free import free_faults
-from recipe.config.group import GroupConfig
+from recipe.config.group import GroupConfig, known_pools
 from recipe.config.length_checks import length_faults, stated_length
 from recipe.config.model import PoolConfig
 from recipe.config.objective_checks import objective_faults
@@ -21,7 +22,7 @@ from recipe.config.parallel_checks import PARALLEL_CHECKS
 from recipe.config.partial import UnsoundError, given_of, run_checks
 from recipe.config.problems import NOTHING, TARGET, Fault, nearest
 from recipe.config.recipe import Recipe
-from recipe.config.share_checks import known_pools, share_faults, takes_part
+from recipe.config.share_checks import share_faults
 from recipe.config.specials_checks import specials_faults
 from recipe.config.stage import Stage
 from recipe.config.stage_checks import STAGE_CHECKS, exactly_one, pool_slicing_faults
@@ -39,7 +40,14 @@ def recipe_faults(recipe: Recipe, *, in_order: bool = True) -> list[Fault]:
         recipe: as much of it as is sound.
         in_order: whether its stages stand in the order they are run.
     """
-    return run_checks(_CHECKS, recipe) + run_checks([_lengths], recipe, in_order)
+    read = recipe if in_order else _without_ramps(recipe)
+    return run_checks(_CHECKS, read) + run_checks([_lengths], recipe, in_order)
+
+
+def _without_ramps(recipe: Recipe) -> Recipe:
+    """Stages of which nobody knows what comes before them: from where they go over is not judged."""
+    alone = {name: stage.model_copy(update={"quota_ramp": None}) for name, stage in recipe.stages.items()}
+    return recipe.model_copy(update={"stages": alone})
 
 
 def _names(recipe: Recipe) -> Iterator[Fault]:
@@ -175,7 +183,7 @@ def _stages(recipe: Recipe) -> Iterator[Fault]:
         found = run_checks(STAGE_CHECKS, stage) + run_checks([_context_fits, *PARALLEL_CHECKS], stage, recipe)
         found += run_checks([_shares, _objective], stage, recipe)
         yield from (fault.below(("stages", name)) for fault in found)
-        yield from run_checks([_pool_slicings], name, stage, recipe)
+        yield from run_checks([_pool_slicings], name, recipe)
         yield from run_checks([transform_stage_faults], name, stage, recipe)
         yield from run_checks([packing_stage_faults], name, stage, recipe)
 
@@ -195,19 +203,16 @@ def _objective(stage: Stage, recipe: Recipe) -> Iterator[Fault]:
     yield from objective_faults(stage, recipe.pools, recipe.groups)
 
 
-def _pool_slicings(stage_name: str, stage: Stage, recipe: Recipe) -> Iterator[Fault]:
+def _pool_slicings(stage_name: str, recipe: Recipe) -> Iterator[Fault]:
     for name, pool in recipe.pools.items():
-        yield from run_checks([_pool_slicing], name, pool, (stage_name, stage), recipe.groups)
+        yield from run_checks([_pool_slicing], name, pool, stage_name, recipe)
 
 
-def _pool_slicing(
-    name: str, pool: PoolConfig, named: tuple[str, Stage], groups: Mapping[str, GroupConfig]
-) -> Iterator[Fault]:
+def _pool_slicing(name: str, pool: PoolConfig, stage_name: str, recipe: Recipe) -> Iterator[Fault]:
     """Faults of a pool that slices in its own way, in a stage that draws from it."""
-    stage_name, stage = named
-    if pool.slicing is None or not takes_part(stage, name, groups):
+    if pool.slicing is None or not draws_from(recipe, stage_name, name):
         return
-    for fault in pool_slicing_faults(pool.slicing, stage):
+    for fault in pool_slicing_faults(pool.slicing, recipe.stages[stage_name]):
         expected = f"{fault.expected}, in stage {stage_name}"
         yield Fault(("pools", name, "slicing", *fault.place), fault.given, expected, fault.fix)
 

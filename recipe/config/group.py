@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal, cast
@@ -188,3 +188,19 @@ class GroupConfig(Model):
     def spelled_out(cls, given: Any) -> Any:
         """A list is the pools."""
         return {"pools": given} if isinstance(given, list | tuple) else given
+
+
+def known_pools(group: GroupConfig) -> tuple[list[str], bool]:
+    """The pools of a group that are sound, and whether these are all."""
+    known = [name for name in group.pools if isinstance(name, str)]
+    return known, len(known) == len(group.pools)
+
+
+def members_of(name: str, groups: Mapping[str, GroupConfig]) -> tuple[Collection[str], bool]:
+    """The pools that a name stands for, and whether these are all."""
+    if name not in groups:
+        return (name,), True
+    try:
+        return known_pools(groups[name])
+    except UnsoundError:
+        return (), False

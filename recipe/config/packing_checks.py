@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recipe.config.drawing import draws_from
 from recipe.config.partial import run_checks
 from recipe.config.problems import Fault
 from recipe.config.recipe import Recipe
-from recipe.config.share_checks import takes_part
 from recipe.config.stage import Stage
 
 
@@ -15,7 +15,7 @@ def packing_stage_faults(name: str, stage: Stage, recipe: Recipe) -> Iterator[Fa
     """Faults of a stage's packing, and of pools that it does not fit."""
     yield from (fault.below(("stages", name)) for fault in run_checks([_has_neighbours], stage))
     for pool in recipe.pools:
-        if takes_part(stage, pool, recipe.groups):
+        if draws_from(recipe, name, pool):
             for fault in run_checks([_marks_of_documents], pool, stage, recipe):
                 yield fault.below(("stages", name))
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
+from recipe.config.drawing import owners
 from recipe.config.evaluation import EvaluationConfig, ScoringRule
 from recipe.config.free import FreeMapping
 from recipe.config.group import GroupConfig
@@ -37,7 +38,7 @@ from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
 from recipe.config.transform import MARKERS, FimConfig, Stated, TransformConfig, stated_transforms
 from recipe.config.values import LARGEST_SEED, Count, Name, Seed
-from recipe.config.view import owners, parent_name
+from recipe.config.view import parent_name
 from recipe.maths.shares import loss_weights
 
 __all__ = ["LARGEST_SEED", "Recipe", "Rule"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recipe.config.drawing import drawing_stages
 from recipe.config.partial import run_checks
 from recipe.config.problems import Fault
 from recipe.config.recipe import Recipe
-from recipe.config.share_checks import takes_part
 
 
 def specials_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -26,9 +26,9 @@ def specials_faults(recipe: Recipe) -> Iterator[Fault]:
 
 def _of_pool(pool: str, recipe: Recipe) -> Iterator[Fault]:
     own = recipe.pools[pool].slicing
-    drawn = [stage for stage in recipe.stages.values() if takes_part(stage, pool, recipe.groups)]
     marks = {
-        stage.name: (own and own.specials) or stage.declared_slicing.specials or "document" for stage in drawn
+        stage.name: (own and own.specials) or stage.declared_slicing.specials or "document"
+        for stage in drawing_stages(recipe, pool)
     }
     first = next(iter(marks), None)
     for stage, kind in marks.items():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from recipe.config.drawing import draws_from
 from recipe.config.model import PoolConfig
 from recipe.config.partial import run_checks
 from recipe.config.problems import Fault, nearest
 from recipe.config.recipe import Recipe
-from recipe.config.share_checks import takes_part
 from recipe.config.stage import Stage
 from recipe.config.transform import MARKERS, FimConfig, TransformConfig
 
@@ -62,7 +62,7 @@ def transform_stage_faults(stage_name: str, stage: Stage, recipe: Recipe) -> Ite
     for name in own:
         yield from run_checks([_own_of_a_pool], name, stage_name, own, recipe)
     for name, pool in recipe.pools.items():
-        if (name not in own and pool.transform is None) or not takes_part(stage, name, recipe.groups):
+        if (name not in own and pool.transform is None) or not draws_from(recipe, stage_name, name):
             continue
         where = f"stages.{stage_name}.transform.{name}" if name in own else f"pools.{name}.transform"
         for fault in run_checks([_pieces_are_whole, _leaves_room], (name, where), pool, stage):

@@ -22,7 +22,6 @@ from recipe.config.problems import Fault, faults, nearest
 
 if TYPE_CHECKING:
     from recipe.config.model import PoolConfig
-    from recipe.config.recipe import Recipe
 
 By = Literal["document", "group", "needs"]
 FILTERS = ("where", "min_tokens", "max_tokens")
@@ -165,29 +164,3 @@ def families(pools: Mapping[str, PoolConfig]) -> list[tuple[str, ...]]:
     """Families of more than one pool, in the order of their parents."""
     parents = dict.fromkeys(pool.of for pool in pools.values() if pool.of is not None)
     return [family(pools, name) for name in pools if name in parents]
-
-
-def owners(recipe: Recipe, stage_name: str, name: str) -> tuple[str, ...]:
-    """The pools of a pool's family that come before it and draw from the folder in a stage."""
-    members = family(recipe.pools, name)
-    if len(members) == 1:
-        return ()
-    return tuple(one for one in members[: members.index(name)] if draws_from(recipe, stage_name, one))
-
-
-def draws_from(recipe: Recipe, stage_name: str, name: str) -> bool:
-    """Whether a stage draws from a pool, at its end or while it goes over from the stage before."""
-    names = list(recipe.stages)
-    at = names.index(stage_name)
-    before = at > 0 and recipe.stages[stage_name].quota_ramp is not None
-    return any(_has_share(recipe, each, name) for each in names[at - before : at + 1])
-
-
-def _has_share(recipe: Recipe, stage_name: str, name: str) -> bool:
-    for key, part in recipe.stages[stage_name].parts.items():
-        group = recipe.groups.get(key)
-        if part and key == name:
-            return True
-        if part and group is not None and name in group.pools:
-            return group.within.shares is None or group.within.shares.get(name) != 0
-    return False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from recipe.config.drawing import drawing_stages
 from recipe.config.model import PoolConfig
 from recipe.config.partial import UnsoundError, given_of, run_checks
 from recipe.config.problems import Fault, nearest
 from recipe.config.recipe import Recipe
-from recipe.config.share_checks import takes_part
 from recipe.config.view import FILTERS, family
 
 ROUTE = "route"
@@ -87,7 +87,7 @@ def _routes(name: str, pool: PoolConfig, recipe: Recipe) -> Iterator[Fault]:
     """A pool that promises that its longer documents are read from another view."""
     if pool.slicing is None or pool.slicing.oversize != ROUTE:
         return
-    drawn = [stage for stage in recipe.stages.values() if takes_part(stage, name, recipe.groups)]
+    drawn = drawing_stages(recipe, name)
     windows = {stage.name: recipe.rule(stage.name, name).window for stage in drawn}
     most = pool.max_tokens
     if most is None:
@@ -104,9 +104,7 @@ def _routes(name: str, pool: PoolConfig, recipe: Recipe) -> Iterator[Fault]:
     if not targets:
         expected = f"another view of the folder with min_tokens: {most + 1}"
         yield Fault((), ROUTE, expected, _yaml(name, pool, recipe, most))
-    elif not any(
-        takes_part(stage, one, recipe.groups) for stage in recipe.stages.values() for one in targets
-    ):
+    elif not any(drawing_stages(recipe, one) for one in targets):
         expected = "a stage that draws from it, with a context that holds its longest unit"
         yield Fault(
             (), f"{ROUTE} to {targets[0]}, which no stage draws from", expected, f"give {targets[0]} a share"

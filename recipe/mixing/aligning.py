@@ -7,14 +7,12 @@ from functools import cache, partial
 from pathlib import Path
 
 from recipe.config import Recipe
-from recipe.config.share_checks import takes_part
+from recipe.config.drawing import drawing_stages
 from recipe.errors import Problem, RecipeError
 from recipe.pools import Pool
 from recipe.sequences.boundaries import Edges, edge_table
 from recipe.sequences.duplicates import known_repeats
 from recipe.sequences.near_cuts import edges_of
-from recipe.text.tokenizers import load_tokenizer
-from recipe.text.vocabulary import token_bytes
 
 
 def give_edges(recipe: Recipe, pool: Pool, spec: str | None = None) -> None:
@@ -32,8 +30,8 @@ def give_edges(recipe: Recipe, pool: Pool, spec: str | None = None) -> None:
 
 def reads_text(recipe: Recipe, name: str) -> bool:
     """Whether blocks of a pool are planned from its tokens: where cuts are aligned at texts."""
-    drawn = [stage for stage in recipe.stages.values() if takes_part(stage, name, recipe.groups)]
-    return any(recipe.rule(stage.name, name).align not in ("none", "section") for stage in drawn)
+    rules = (recipe.rule(stage.name, name) for stage in drawing_stages(recipe, name))
+    return any(rule.align not in ("none", "section") for rule in rules)
 
 
 def text_edges(spec: str | None, pool: Pool) -> Edges:
@@ -61,6 +59,10 @@ def text_edges(spec: str | None, pool: Pool) -> Edges:
 
 @cache
 def _table(spec: str, eos: int | None) -> tuple[Edges, str]:
+    # compiled libraries, which only cuts aligned at texts have a use for
+    from recipe.text.tokenizers import load_tokenizer
+    from recipe.text.vocabulary import token_bytes
+
     tokenizer = load_tokenizer(spec if spec == "bytes" else Path(spec).expanduser(), eos=eos)
     return edge_table(token_bytes(tokenizer)), tokenizer.fingerprint()
 
@@ -68,8 +70,7 @@ def _table(spec: str, eos: int | None) -> tuple[Edges, str]:
 def slicing_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> Iterator[Problem]:
     """Pools that lack what their slicing needs: places to cut at, what repeats, ids of marks."""
     for name, pool in pools.items():
-        drawn = [stage for stage in recipe.stages.values() if takes_part(stage, name, recipe.groups)]
-        rules = [recipe.rule(stage.name, name) for stage in drawn]
+        rules = [recipe.rule(stage.name, name) for stage in drawing_stages(recipe, name)]
         for rule in {rule.align: rule for rule in rules if rule.align != "none"}.values():
             give_edges(recipe, pool)
             try:

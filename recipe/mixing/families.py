@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recipe.config import Recipe
-from recipe.config.view import draws_from, families, parent_name
+from recipe.config.drawing import draws_from
+from recipe.config.view import families, parent_name
 from recipe.errors import Problem
 from recipe.mixing.routes import Route, routes_of
 from recipe.pools import Pool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from recipe.config import Recipe, Rule
-from recipe.config.share_checks import takes_part
+from recipe.config.drawing import drawing_stages
 from recipe.errors import Problem
 from recipe.pools import Pool
 
@@ -16,9 +16,8 @@ def front_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> Iterator[Proble
         if pool.leads is None and pool.needs is None:
             continue
         longest = 0 if pool.leads is None else int(pool.leads.max(initial=0))
-        for stage in recipe.stages.values():
-            if takes_part(stage, name, recipe.groups):
-                yield from _of_stage(pool, stage.name, recipe.rule(stage.name, name), longest)
+        for stage in drawing_stages(recipe, name):
+            yield from _of_stage(pool, stage.name, recipe.rule(stage.name, name), longest)
 
 
 def _of_stage(pool: Pool, stage: str, rule: Rule, longest: int) -> Iterator[Problem]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from recipe.config import Recipe, Rule
-from recipe.config.view import draws_from, families
+from recipe.config.drawing import draws_from
+from recipe.config.view import families
 from recipe.config.view_checks import ROUTE, route_targets
 from recipe.errors import Problem
 from recipe.pools import Pool, View
