@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from recipe.cli.output import progress, say
 from recipe.config import Recipe, load_recipe
 from recipe.errors import RecipeError
-from recipe.text.found import prepare_found
-from recipe.text.preparation import Progress
+
+if TYPE_CHECKING:
+    from recipe.text.preparation import Progress
 
 DEMO = "demo"
 
@@ -20,6 +23,8 @@ def prepare_missing(recipe: Recipe, source: str, *, quiet: bool) -> None:
     missing = _missing(recipe, source)
     if not missing:
         return
+    from recipe.text.found import prepare_found  # readers of every kind of text: only where pools are made
+
     folder = recipe.pool_path(missing[0]).parent
     say(f"{folder}: tokenising text found on this machine into pools, once", quiet=quiet)
     with progress(quiet=quiet) as bars:

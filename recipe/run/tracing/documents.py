@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,9 @@ from recipe.pools import Pool, View
 from recipe.pools.blocks import document_hash
 from recipe.pools.table import DocumentTable
 from recipe.run.tracing.nearest import Id, id_groups, likeness, nearest_id
-from recipe.text.tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    from recipe.text.tokenizers import Tokenizer
 
 _ONE_BY_ONE = 16
 """Up to so many ids are looked up each; more of them in one pass over the table."""
