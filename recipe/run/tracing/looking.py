@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from recipe.mixing.reader import Batch
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
-from recipe.run.tracing.courses import Lineage
-from recipe.run.tracing.rows import RowSources, pieces_of_row
-from recipe.run.tracing.tokenizers import tokenizers
+from recipe.run.tracing.courses import Course, Lineage
+from recipe.run.tracing.rows import RowSources, course_of, pieces_of_row
+from recipe.run.tracing.sources import Sources
+from recipe.run.tracing.tokenizers import TokenizerOf
 from recipe.run.tracing.values import Progress, RowPiece, watch_nothing
 from recipe.sequences.assembly import IGNORED
 from recipe.text.vocabulary import token_bytes
@@ -111,18 +112,33 @@ def look_at_rows(
     Raises:
         RecipeError: no run, no such step or row, a pool that is missing or changed.
     """
-    where = where or RowSources()
+    where, looks = where or RowSources(), list[Look]()
+    sources, spelt = dict[int, Sources](), dict[str, list[bytes]]()
     with Lineage(Path(path), None if pools_root is None else Path(pools_root)) as lineage:
-        return [_look(lineage, at, where, progress) for at in places]
+        for at in places:
+            course = course_of(lineage, at[0])
+            of = sources.setdefault(course.first_step, where.of(course))
+            pieces = pieces_of_row(lineage, course, at, of, progress)
+            looks.append(_look(course, at, pieces, of.tokenizer_of, spelt))
+    return looks
 
 
-def _look(lineage: Lineage, at: tuple[int, int], where: RowSources, progress: Progress) -> Look:
-    course, pieces = pieces_of_row(lineage, at, where, progress)
+def _look(
+    course: Course,
+    at: tuple[int, int],
+    pieces: Sequence[RowPiece],
+    tokenizer_of: TokenizerOf,
+    known: dict[str, list[bytes]],
+) -> Look:
+    """A row as text; ``known``: by fingerprint, the bytes of tokens that were looked up before."""
     step, row = at
     batch = course.stream.rows(step, [row])
     pool = course.pools[course.stream.pools[int(batch["pool"][0])]]
-    tokenizer = tokenizers(course.stream.recipe, where.tokenizer)(pool)
-    spelt = None if tokenizer is None else token_bytes(tokenizer)
+    tokenizer, spelt = tokenizer_of(pool), None
+    if tokenizer is not None:
+        if (mark := tokenizer.fingerprint()) not in known:
+            known[mark] = token_bytes(tokenizer)
+        spelt = known[mark]
     stretch = course.stream.curriculum.stretch(step)
     return Look(
         run=course.run,

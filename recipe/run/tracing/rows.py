@@ -42,8 +42,9 @@ def trace_row(  # noqa: PLR0913 - the options of the verb
             cannot be traced.
     """
     with Lineage(Path(path), None if pools_root is None else Path(pools_root)) as lineage:
-        of = RowSources(sources, tokenizer)
-        return pieces_of_row(lineage, (step, row), of, progress)[1]
+        course = course_of(lineage, step)
+        of = RowSources(sources, tokenizer).of(course)
+        return pieces_of_row(lineage, course, (step, row), of, progress)
 
 
 class RowSources(NamedTuple):
@@ -52,17 +53,20 @@ class RowSources(NamedTuple):
     roots: Sequence[str | Path] = ()
     tokenizer: str | None = None
 
+    def of(self, course: Course) -> Sources:
+        """Those of the rows of a course; what was read for one row is there for the next."""
+        return Sources(tokenizers(course.stream.recipe, self.tokenizer), self.roots)
+
 
 def pieces_of_row(
-    lineage: Lineage, at: tuple[int, int], where: RowSources, progress: Progress
-) -> tuple[Course, list[RowPiece]]:
-    """The course that a step belongs to, and what a row of it holds.
+    lineage: Lineage, course: Course, at: tuple[int, int], of: Sources, progress: Progress
+) -> list[RowPiece]:
+    """What a row of a step of a course holds.
 
     Raises:
-        RecipeError: no such step or row, or a step that cannot be traced.
+        RecipeError: no such step or row.
     """
     step, row = at
-    course = _course_of(lineage, step)
     curriculum = course.stream.curriculum
     batch = curriculum.stretch(step).batch if 0 <= step < curriculum.num_steps else 0
     if not 0 <= row < batch:
@@ -71,10 +75,9 @@ def pieces_of_row(
     hits = row_hits(course.stream.ground, start, (step, row), lambda done: progress(done, step + 1))
     if hits is None:
         raise _no_row(lineage, course, (step, row), 0)
-    of = Sources(tokenizers(course.stream.recipe, where.tokenizer), where.roots)
     for pool in {hit.pool for hit in hits}:
         of.load(course.pools[course.stream.pools[pool]], [hit.document for hit in hits])
-    return course, [_row_piece(course, hit, of, lineage.step) for hit in hits]
+    return [_row_piece(course, hit, of, lineage.step) for hit in hits]
 
 
 def _row_piece(course: Course, hit: Hit, sources: Sources, on_record: int) -> RowPiece:
@@ -94,7 +97,7 @@ def _row_piece(course: Course, hit: Hit, sources: Sources, on_record: int) -> Ro
     )
 
 
-def _course_of(lineage: Lineage, step: int) -> Course:
+def course_of(lineage: Lineage, step: int) -> Course:
     """The course that a step belongs to.
 
     Raises:

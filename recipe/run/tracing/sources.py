@@ -84,7 +84,7 @@ class Sources:
 
     def __init__(self, tokenizer_of: TokenizerOf, roots: Sequence[str | Path] = ()) -> None:
         """``roots``: folders, or URLs of a store, that files are looked for below before the working one."""
-        self._tokenizer_of = tokenizer_of
+        self.tokenizer_of = tokenizer_of
         self._roots = (*roots, Path())
         self._texts: dict[tuple[str, int], tuple[Row | None, _Text]] = {}
 
@@ -111,7 +111,7 @@ class Sources:
         """Where tokens ``span`` of a document come from."""
         self.load(pool, [document])
         row, text = self._texts[pool.name, document]
-        tokenizer = self._tokenizer_of(pool)
+        tokenizer = self.tokenizer_of(pool)
         if row is None or text.text is None or tokenizer is None:
             return SourcePlace(source=row and row.source, missing=text.missing)
         at = locate(tokenizer, text.text, *span)
@@ -137,7 +137,7 @@ class Sources:
         self, pool: Pool, row: Row, found: tuple[Stored, Document | None] | None, missing: str
     ) -> _Text:
         """The text whose tokens are the document's: of its file, or else of the tokens themselves."""
-        tokenizer = self._tokenizer_of(pool)
+        tokenizer = self.tokenizer_of(pool)
         if tokenizer is None:
             card = pool.card
             made = f"{card.tokenizer_name} ({card.tokenizer})" if card.tokenizer else "not stated"
