@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 from recipe.errors import RecipeError
 from recipe.run.folder import RunFolder
+from recipe.run.handover.staging import sha256_of
 from recipe.run.manifest import manifest_path, read_manifest
-from recipe.run.manifests import ManifestStatus, run_manifests
+from recipe.run.manifests import ManifestStatus, manifests_backwards, run_manifests
 from recipe.run.opening import open_run
 from recipe.run.run import Run
 from recipe.run.state import State
@@ -75,8 +75,7 @@ def digest_of(path: str | Path) -> str | None:
     file = local_path(str(path))
     if file is None or not file.is_file():
         return None
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    return sha256_of(file)
 
 
 def check_digest(run: Run, path: str | Path) -> None:
@@ -123,6 +122,6 @@ def forget_removed(run: Run, folder: Path) -> None:
 
 def _kept(run: Run, uris: Collection[str] | None = None) -> Iterator[ManifestStatus]:
     """Manifests that count and whose weights are not known to be gone, the last one first."""
-    for told in reversed(run_manifests(run.path)):
+    for told in list(manifests_backwards(RunFolder(run.path).ledger)):  # callers write to it
         if told.forgotten is None and not told.discarded and (uris is None or told.uri in uris):
             yield told

@@ -48,12 +48,12 @@ def progress(stream: RunStream, step: int) -> dict[str, float | int]:
 
 def identity(run: Run) -> dict[str, str]:
     """What a log calls the run: its name and place, its recipe's fingerprint, its last manifest (0: none)."""
-    manifests = run_manifests(run.path)
+    last = run_manifests(run.path, 1)
     return {
         "recipe.run": run.name,
         "recipe.path": str(run.path.resolve()),
         "recipe.fingerprint": fingerprint(run.recipe),
-        "recipe.manifest": str(manifests[-1].manifest if manifests else 0),
+        "recipe.manifest": str(last[0].manifest if last else 0),
         "recipe.step": str(run.step),
     }
 
