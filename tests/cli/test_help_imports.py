@@ -35,7 +35,7 @@ def test_help_version_and_a_misspelt_verb_load_nothing_heavy(words: list[str]):
     "module", ["recipe.cli.status", "recipe.run.start", "recipe.cli.run", "recipe.cli.plan"]
 )
 def test_a_run_is_opened_without_the_libraries_that_make_pools(module: str):
-    """Compiled tokenizers, and the readers of texts in stores and archives: no order of a run asks for them."""
+    """Compiled tokenizers, and readers of texts in stores and archives."""
     of_pools = ("tokenizers", "fsspec", "recipe.text.found", "recipe.text.prepare")
     code = f"import sys, {module}; print([m for m in {of_pools!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
