@@ -68,11 +68,20 @@ def test_a_run_says_its_own(told, capsys):
     assert "alone" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("trainer", ["transformers", "flash_attention", "pytorch"])
-def test_other_trainers_have_theirs(told, capsys, trainer):
-    assert told({"sequences": 2}, "--trainer", trainer)
+@pytest.mark.parametrize(
+    ("trainer", "option", "value"),
+    [
+        ("transformers", "shift_labels", "batch['labels']"),
+        ("flash_attention", "flash_attn_varlen_func(max_seqlen_q=, max_seqlen_k=)", "batch['max_seqlen']"),
+        ("pytorch", "cross_entropy(ignore_index=)", -100),
+    ],
+)
+def test_other_trainers_have_theirs(told, capsys, trainer, option, value):
+    assert options(told({"sequences": 2}, "--trainer", trainer))[option] == value
+    for other in {"megatron", "transformers", "flash_attention", "pytorch"} - {trainer}:
+        assert f'"{option}"' not in json.dumps(told({"sequences": 2}, "--trainer", other))
     assert main(["flags", "my.yaml", "--trainer", trainer]) == 0
-    assert "  # " in capsys.readouterr().out
+    assert f"{option} = {value}  # " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("trainer", ["megatron", "transformers", "pytorch"])
