@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recipe.audit import Audit, audit_run
 from recipe.audit.coverage import Coverage
-from recipe.cli.options import add_json, is_whole
+from recipe.cli.options import add_json, is_whole, number, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.errors import Problem, RecipeError
 from recipe.report.audits import audit_tables, finding_lines, limit_lines
@@ -48,9 +48,9 @@ def _add_depth(parser: argparse.ArgumentParser) -> None:
         help="compute only rows behind a step, or behind manifest N",
     )
     parser.add_argument("--stage", metavar="NAME", help="compute only rows of one stage")
-    parser.add_argument("--workers", type=_count, metavar="N", help="default: one a core")
+    parser.add_argument("--workers", type=number(1), metavar="N", help="default: one a core")
     parser.add_argument(
-        "--seed", type=int, metavar="N", help="of the sample, to repeat one; default: drawn anew each time"
+        "--seed", type=whole, metavar="N", help="of the sample, to repeat one; default: drawn anew each time"
     )
 
 
@@ -210,9 +210,3 @@ def _since(text: str) -> str:
             f"expected a step such as 96, or a manifest such as @3, given {text!r}"
         )
     return text
-
-
-def _count(text: str) -> int:
-    if not is_whole(text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, given {text!r}")
-    return int(text)

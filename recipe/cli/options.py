@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -85,23 +85,45 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
 
 
-_WHOLE = re.compile(r"[0-9]{1,18}")
+MOST = 2**63 - 1
+"""The largest number that a recipe, and a token file, can hold."""
+_WHOLE = re.compile(r"[0-9]{1,19}")
+_GROUPED = re.compile(r"[0-9]+(_[0-9]+)*")
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is a whole number from 0 on, in plain digits.
+    """Whether a text is a whole number in 0..2**63-1, in plain digits.
 
     >>> [is_whole(text) for text in ("96", "-1", "1_0", "\u0663", "")]
     [True, False, False, False, False]
     """
-    return _WHOLE.fullmatch(text) is not None
+    return _WHOLE.fullmatch(text) is not None and int(text) <= MOST
 
 
-def whole(text: str) -> int:
-    """An option's whole number from 0 on."""
-    if not is_whole(text):
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, given {text!r}")
-    return int(text)
+def number(least: int = 0, most: int = MOST, *, grouped: bool = False) -> Callable[[str], int]:
+    """What reads an option's whole number, for argparse.
+
+    Args:
+        least: the smallest that is taken.
+        most: the largest.
+        grouped: digits may be set apart, as in ``1_000_000``.
+
+    >>> number()("96"), number(1, grouped=True)("1_000")
+    (96, 1000)
+    """
+    limit = "2**63-1" if most == MOST else str(most)
+
+    def read(text: str) -> int:
+        digits = text.replace("_", "") if grouped and _GROUPED.fullmatch(text) else text
+        if not is_whole(digits) or not least <= int(digits) <= most:
+            raise argparse.ArgumentTypeError(f"expected a whole number in {least}..{limit}, given {text!r}")
+        return int(digits)
+
+    return read
+
+
+whole = number()
+"""An option's whole number from 0 on."""
 
 
 def _step(text: str) -> int:

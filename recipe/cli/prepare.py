@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group
 from rich.progress import Progress as Bars
 
-from recipe.cli.options import add_json, is_whole
+from recipe.cli.options import add_json, number, whole
 from recipe.cli.output import print_json, print_tables, progress, say
 from recipe.pools.pool import Pool
 from recipe.report.tables import table
@@ -18,6 +18,8 @@ from recipe.text.preparation import PrepareOptions, Progress
 from recipe.text.prepare import QUARANTINE_NAME, prepare_pool
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import load_tokenizer
+
+_positive = number(1, grouped=True)
 
 REPEATED_TOKENS = 64
 """Tokens of a stretch, unless somebody says otherwise."""
@@ -61,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--eos", metavar="TOKEN", help="token stored after each document")
     _add_reading(parser)
-    parser.add_argument("--seed", type=_whole, default=0, metavar="N", help="of the document shuffle")
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="of the document shuffle")
     parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one a core)")
     parser.add_argument("--part-tokens", type=_positive, metavar="N", help="stored tokens of a file at most")
     parser.add_argument("--overwrite", action="store_true", help="replace a pool made from something else")
@@ -255,18 +257,3 @@ def _table(pool: Pool) -> Group:
     caption = f"records left out are in {pool.path / QUARANTINE_NAME}" if read["quarantined"] else ""
     counts = [(what, f"{count:,}") for what, count in rows]
     return table(f"pool {pool.path}", ("what", "how many"), counts, caption=caption)
-
-
-def _whole(text: str) -> int:
-    """A seed."""
-    if not is_whole(text) or int(text) >= 2**63:
-        raise argparse.ArgumentTypeError(f"expected a whole number in 0..2**63-1, given {text!r}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    """A whole number from 1 on; ``1_000`` is one."""
-    digits = text.replace("_", "")
-    if not is_whole(digits) or int(digits) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, given {text!r}")
-    return int(digits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recipe.cli.options import add_json, is_whole, whole
+from recipe.cli.options import add_json, number, whole
 from recipe.cli.output import print_json, print_tables
 from recipe.pools.opening import open_pool
 from recipe.report.tokenizers import recount_table
@@ -45,7 +45,7 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--exact", action="store_true", help="count every document of a pool")
     how.add_argument(
         "--sample",
-        type=_draws,
+        type=number(3, grouped=True),
         default=DRAWS,
         metavar="N",
         help=f"draws from a pool (default: {DRAWS:,}); one with no more documents is counted whole",
@@ -75,10 +75,3 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print_tables([recount_table(counted, tokenizer.name, made_by.name)])
     return 0
-
-
-def _draws(text: str) -> int:
-    digits = text.replace("_", "")
-    if not is_whole(digits) or int(digits) < 3:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 3 on, given {text!r}")
-    return int(digits)

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Group
 
-from recipe.cli.options import add_json, is_whole, whole
+from recipe.cli.options import add_json, number, whole
 from recipe.cli.output import print_json, print_tables
 from recipe.errors import RecipeError
 from recipe.maths.shares import parse_percent
@@ -53,7 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-bad", choices=("error", "skip", "replace"), default="error", help="as for prepare"
     )
     parser.add_argument(
-        "--vocab-size", type=_size, required=True, metavar="N", help="rows: bytes, merges and marks together"
+        "--vocab-size",
+        type=number(grouped=True),
+        required=True,
+        metavar="N",
+        help="rows: bytes, merges and marks together",
     )
     parser.add_argument(
         "--split",
@@ -128,13 +132,6 @@ def _table(out: Path, record: dict[str, Any]) -> Group:
         ("fingerprint", record["fingerprint"]),
     ]
     return table(f"tokenizer {out}", ("what", "how many"), rows)
-
-
-def _size(text: str) -> int:
-    digits = text.replace("_", "")
-    if not is_whole(digits):
-        raise argparse.ArgumentTypeError(f"expected a whole number, given {text!r}")
-    return int(digits)
 
 
 def _share(text: str) -> Fraction:

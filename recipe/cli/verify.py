@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from recipe.audit.verify import Acceptance, Check
 from recipe.cli.found import refuse_missing
-from recipe.cli.options import add_json, is_whole, split_words
+from recipe.cli.options import add_json, number, split_words, whole
 from recipe.cli.output import print_json, progress, say
 from recipe.config import load_recipe
 from recipe.errors import RecipeError
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sample",
-        type=_count,
+        type=number(1),
         metavar="N",
         help="documents of a run that are put together again from all their pieces (default: 256)",
     )
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder that held the texts which the pools were made from; may be given again",
     )
     parser.add_argument(
-        "--seed", type=_seed, metavar="N", help="of the sample, to repeat one; default: drawn anew each time"
+        "--seed", type=whole, metavar="N", help="of the sample, to repeat one; default: drawn anew each time"
     )
     add_json(parser)
 
@@ -166,15 +166,3 @@ def _verdict(checks: tuple[Check, ...]) -> str:
     if left:
         return f"every claim that could be checked holds; not checked here: {', '.join(left)}"
     return "every claim holds"
-
-
-def _count(text: str) -> int:
-    if not is_whole(text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of documents from 1 on, given {text!r}")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    if not is_whole(text) or int(text) >= 1 << 63:
-        raise argparse.ArgumentTypeError(f"expected a whole number of 0..2**63-1, given {text!r}")
-    return int(text)

@@ -39,6 +39,23 @@ def test_an_override_without_a_key_is_refused(word):
         split_words(["my.yaml", word])
 
 
+SEEDED = (
+    ["audit", "r"],
+    ["audit", "verify", "r"],
+    ["pools", "recount", "p", "--tokenizer", "bytes"],
+    ["prepare", "p", "t"],
+    ["tokenizer", "train", "o", "t", "--vocab-size", "300"],
+)
+
+
+@pytest.mark.parametrize("verb", SEEDED)
+@pytest.mark.parametrize("seed", [0, 10**18, 2**63 - 1])
+def test_every_seed_that_a_recipe_may_have_is_one(in_tmp, capsys, verb, seed):
+    """Refused is what is not there, not the seed."""
+    assert main([*verb, "--seed", str(seed)]) == 2
+    assert "--seed" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -60,6 +77,15 @@ def test_an_override_without_a_key_is_refused(word):
             for text in ("nan%", "inf%", "inf", "1e999", "1e999%", "1_0", "\u0663")
         ),
         *(["audit", "r", "--sample", text] for text in ("0", "0%", "101%", "-5%", "9" * 5000)),
+        ["audit", "r", "--workers", "0"],
+        ["prepare", "p", "t", "--workers", "0"],
+        ["prepare", "p", "t", "--part-tokens", "1__0"],
+        ["prepare", "p", "t", "--part-tokens", "_10"],
+        ["prepare", "p", "t", "--seed", "1_0"],
+        ["tokenizer", "train", "o", "t", "--vocab-size", str(2**63)],
+        ["pools", "recount", "p", "--tokenizer", "bytes", "--sample", "2"],
+        ["audit", "verify", "r", "--sample", "0"],
+        *([*verb, "--seed", text] for verb in SEEDED for text in ("-5", str(2**63), "9" * 5000, "\u0663")),
     ],
 )
 def test_numbers_and_texts_that_are_none_are_refused_by_the_option(capsys, words):
