@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import recipe
+from recipe.audit import audit_run
 from recipe.config import recipe_from_plain
 from recipe.run.canonical import canonical, hash_of
 from recipe.run.manifest import manifest_path, seal_of, sealed, unseal
@@ -60,6 +61,18 @@ def start(root: Path, stages: Plain = TWO_STAGES, **top: Any) -> Run:
     top = {"groups": {"prose": ["web", "maths"]}, **top}
     plain = plain_recipe(root, stages, pools={"web": {}, "code": {}, "maths": {}}, **top)
     return recipe.start_run(recipe_from_plain(plain, source="test"), root / "run")
+
+
+def consume(run: Run, *steps: int) -> None:
+    """Checkpoints at some steps."""
+    for step in steps:
+        run.checkpoint(step)
+
+
+def whole_audit(path: Path) -> None:
+    """A run without a fault, every row worked out again."""
+    report = audit_run(path, full=True)
+    assert report.ok, report.findings
 
 
 def read_rows(run: Path) -> list[Plain]:

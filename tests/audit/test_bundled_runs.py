@@ -14,8 +14,8 @@ from recipe.config import recipe_from_plain
 from recipe.integrations.acceptance import Sample, verify_run
 from recipe.pools import Section
 from recipe.run.run import Run
-from recipe.run.tracing.trace import trace_document
-from tests.audit.runs import forge, plain_recipe, write_pools
+from tests.audit.runs import consume, forge, plain_recipe, whole_audit, write_pools
+from tests.run.traced import held, traced
 
 PACKING = {"attention": "group", "eos_keep": "50%", "shuffle_fit": True}
 STAGES: dict[str, Any] = {
@@ -67,11 +67,9 @@ def start(root: Path, **top: Any) -> Run:
 @pytest.mark.parametrize("count", ["body", "labels", "positions"])
 def test_a_run_is_audited_whole(tmp_path: Path, count: str):
     with start(tmp_path, count=count) as run:
-        for step in (20, 50, run.num_steps):
-            run.checkpoint(step)
+        consume(run, 20, 50, run.num_steps)
         pools = run.stream().snapshot(run.num_steps).pools
-    report = audit_run(tmp_path / "run", full=True)
-    assert report.ok, report.findings
+    whole_audit(tmp_path / "run")
     assert all(pool.separators > 0 for pool in pools)
 
 
@@ -107,8 +105,7 @@ def test_a_forged_count_of_separators_is_found(tmp_path: Path):
 
 def test_G2_acceptance_works_every_row_out_again(tmp_path: Path):
     with start(tmp_path) as run:
-        for step in (20, run.num_steps):
-            run.checkpoint(step)
+        consume(run, 20, run.num_steps)
     acceptance = verify_run(tmp_path / "run", sample=Sample(seed=1))
     assert acceptance.ok, acceptance
 
@@ -116,18 +113,7 @@ def test_G2_acceptance_works_every_row_out_again(tmp_path: Path):
 def test_invariant_11_a_trace_finds_what_rows_hold(tmp_path: Path):
     with start(tmp_path) as run:
         run.checkpoint(30)
-        stream = run.stream()
-        held: dict[Any, set[tuple[int, ...]]] = {}
-        for step in range(30):
-            for row in range(4):
-                for p in stream.provenance(step, row):
-                    if p.pool == "code":
-                        held.setdefault(p.document, set()).add(
-                            (step, row, p.column, p.start, p.stop, p.fresh)
-                        )
-    for document in list(held)[:8]:
-        found = trace_document(tmp_path / "run", document, pool="code")
-        assert {(r.step, r.row, r.columns[0], r.start, r.stop, r.fresh) for r in found} == held[document]
+    assert traced(tmp_path / "run") == sorted(held(tmp_path / "run"))
 
 
 @pytest.mark.parametrize("at", [1, 33, 47, 48])
@@ -149,8 +135,7 @@ def test_withdrawn_documents_are_no_context_either(tmp_path: Path):
     gone = next(p.document for p in ahead if p.pool == "code" and p.fresh == p.stop)
     recipe.withdraw_run(tmp_path / "run", [gone], pool="code", ticket=recipe.Ticket(reason="asked for"))
     with recipe.open_run(tmp_path / "run") as run:
-        held = [p for s in range(20, 60) for r in range(4) for p in run.stream().provenance(s, r)]
-        assert not any(p.pool == "code" and p.document == gone for p in held)
+        after = [p for s in range(20, 60) for r in range(4) for p in run.stream().provenance(s, r)]
+        assert not any(p.pool == "code" and p.document == gone for p in after)
         run.checkpoint(60)
-    report = audit_run(tmp_path / "run", full=True)
-    assert report.ok, report.findings
+    whole_audit(tmp_path / "run")

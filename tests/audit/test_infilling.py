@@ -16,8 +16,8 @@ from recipe.config import recipe_from_plain
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance import Sample, verify_run
 from recipe.run.run import Run
-from recipe.run.tracing.trace import trace_document
-from tests.audit.runs import forge, plain_recipe, write_pools
+from tests.audit.runs import consume, forge, plain_recipe, whole_audit, write_pools
+from tests.run.traced import held, traced
 
 FIM = {"fim": {"rate": "50%", "spm": "50%", "prefix": 250, "middle": 251, "suffix": 252}}
 STAGES: dict[str, Any] = {
@@ -47,20 +47,13 @@ def start(root: Path, **pool: Any) -> Run:
     )
 
 
-def consume(run: Run, *steps: int) -> None:
-    """Checkpoints at some steps."""
-    for step in steps:
-        run.checkpoint(step)
-
-
 @pytest.mark.parametrize("count", ["body", "labels", "positions"])
 def test_a_run_is_audited_whole(tmp_path: Path, count: str):
     write_pools(tmp_path, {"web": 300, "code": 300})
     plain = plain_recipe(tmp_path, STAGES, pools={"web": {}, "code": {"transform": FIM}}, count=count)
     with recipe.start_run(recipe_from_plain(plain, source="test"), tmp_path / "run") as run:
         consume(run, 20, 50, run.num_steps)
-    report = audit_run(tmp_path / "run", full=True)
-    assert report.ok, report.findings
+    whole_audit(tmp_path / "run")
 
 
 def test_a_forged_count_of_special_tokens_is_found(tmp_path: Path):
@@ -87,16 +80,7 @@ def test_G2_acceptance_undoes_the_transform(tmp_path: Path):
 def test_invariant_11_a_trace_finds_what_rows_hold(tmp_path: Path):
     with start(tmp_path) as run:
         consume(run, 30)
-        stream = run.stream()
-        held: dict[Any, set[tuple[int, ...]]] = {}
-        for step in range(30):
-            for row in range(4):
-                for p in stream.provenance(step, row):
-                    if p.pool == "code":
-                        held.setdefault(p.document, set()).add((step, row, p.column, p.start, p.stop))
-    for document in list(held)[:8]:
-        found = trace_document(tmp_path / "run", document, pool="code")
-        assert {(r.step, r.row, r.columns[0], r.start, r.stop) for r in found} == held[document]
+    assert traced(tmp_path / "run") == sorted(held(tmp_path / "run"))
 
 
 @pytest.mark.parametrize("change", ["pools.code.transform.fim.rate=100%", "~pools.code.transform"])
@@ -120,8 +104,7 @@ def test_a_branch_gives_what_is_ahead_to_a_pool_with_another_transform(tmp_path:
     (made,) = recipe.branch_run(tmp_path / "run", wish)
     with recipe.open_run(made) as run:
         consume(run, 30, run.num_steps)
-    report = audit_run(made, full=True)
-    assert report.ok, report.findings
+    whole_audit(made)
 
 
 def test_a_run_resumed_from_its_state_serves_the_same(tmp_path: Path):
@@ -139,11 +122,10 @@ def test_withdrawn_documents_are_gone_and_the_rest_is_recut(tmp_path: Path):
     gone = next(p.document for p in ahead if p.pool == "code")
     recipe.withdraw_run(tmp_path / "run", [gone], pool="code", ticket=recipe.Ticket(reason="asked for"))
     with recipe.open_run(tmp_path / "run") as run:
-        held = [p for s in range(20, 60) for r in range(4) for p in run.stream().provenance(s, r)]
-        assert not any(p.pool == "code" and p.document == gone for p in held)
+        after = [p for s in range(20, 60) for r in range(4) for p in run.stream().provenance(s, r)]
+        assert not any(p.pool == "code" and p.document == gone for p in after)
         consume(run, 60)
-    report = audit_run(tmp_path / "run", full=True)
-    assert report.ok, report.findings
+    whole_audit(tmp_path / "run")
 
 
 @pytest.mark.parametrize("opens", ["next-epoch", "now"])
@@ -157,8 +139,7 @@ def test_a_pool_that_has_grown_is_filled_in_on_and_audited_whole(tmp_path: Path,
     recipe.amend_run(path, ["pools.code.path=pools/more"], approval=approval, opens=opens)
     with recipe.open_run(path) as run:
         consume(run, 40, run.num_steps)
-    report = audit_run(path, full=True)
-    assert report.ok, report.findings
+    whole_audit(path)
 
 
 def test_a_balanced_proxy_is_audited_whole(tmp_path: Path):
@@ -169,8 +150,7 @@ def test_a_balanced_proxy_is_audited_whole(tmp_path: Path):
     )
     with recipe.start_run(recipe_from_plain(plain, source="test"), tmp_path / "run") as run:
         consume(run, 20, run.num_steps)
-    report = audit_run(tmp_path / "run", full=True)
-    assert report.ok, report.findings
+    whole_audit(tmp_path / "run")
 
 
 ALL = "{fim: {rate: 100%, prefix: 250, middle: 251, suffix: 252}}"
@@ -195,7 +175,7 @@ def test_a_stage_that_is_ended_hands_what_is_left_of_a_block_to_another_transfor
     """What was served stays, what is left of the block in progress is cut anew, and no token comes twice."""
     with start(tmp_path) as run:
         consume(run, 50)
-        held = [run.stream().batch(step)["input_ids"].copy() for step in range(50)]
+        batches = [run.stream().batch(step)["input_ids"].copy() for step in range(50)]
         consumed = run.stream().curriculum.positions_at(50)
         rest = f"{{like: long, until: 20_000, transform: {{code: {change}}}}}"
         run.amend([f"stages.long.until={consumed}", f"+stages.rest={rest}"], reason="fill in otherwise")
@@ -210,9 +190,8 @@ def test_a_stage_that_is_ended_hands_what_is_left_of_a_block_to_another_transfor
         served = fresh_of(run, range(run.num_steps))
         assert set(served.values()) == {1}
         earlier = run.stream().at(49)
-        assert all(np.array_equal(earlier.batch(step)["input_ids"], held[step]) for step in range(32, 50))
-    report = audit_run(tmp_path / "run", full=True)
-    assert report.ok, report.findings
+        assert all(np.array_equal(earlier.batch(step)["input_ids"], batches[step]) for step in range(32, 50))
+    whole_audit(tmp_path / "run")
 
 
 def test_a_branch_ends_the_stage_and_fills_in_otherwise(tmp_path: Path):
@@ -222,8 +201,7 @@ def test_a_branch_ends_the_stage_and_fills_in_otherwise(tmp_path: Path):
     (made,) = recipe.branch_run(tmp_path / "run", recipe.Wish(name="other", end_stage=ending))
     with recipe.open_run(made) as run:
         consume(run, 30, run.num_steps)
-    report = audit_run(made, full=True)
-    assert report.ok, report.findings
+    whole_audit(made)
 
 
 def test_a_later_stage_s_own_transform_is_amended_before_it_begins(tmp_path: Path):
@@ -232,8 +210,7 @@ def test_a_later_stage_s_own_transform_is_amended_before_it_begins(tmp_path: Pat
         run.amend([f"+stages.long.transform={{code: {ALL}}}"], reason="more in the long stage")
     with recipe.open_run(tmp_path / "run") as run:
         consume(run, run.num_steps)
-    report = audit_run(tmp_path / "run", full=True)
-    assert report.ok, report.findings
+    whole_audit(tmp_path / "run")
 
 
 def test_a_pool_that_a_branch_renames_keeps_the_transforms_of_its_stages(tmp_path: Path):
@@ -250,5 +227,4 @@ def test_a_pool_that_a_branch_renames_keeps_the_transforms_of_its_stages(tmp_pat
             assert run.recipe.rule("long", "source") == trunk.recipe.rule("long", "code")
             assert np.array_equal(run.stream().batch(58)["input_ids"], trunk.stream().batch(58)["input_ids"])
             consume(run, run.num_steps)
-        report = audit_run(made, full=True)
-        assert report.ok, report.findings
+        whole_audit(made)

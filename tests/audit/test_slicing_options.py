@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from recipe.integrations.acceptance import Sample, verify_package, verify_run
 from recipe.run.handover import Wanted, hand_over_run
 from recipe.run.manifest import latest_path, read_manifest
 from recipe.run.run import Run
-from recipe.run.tracing.trace import trace_document
-from tests.audit.runs import plain_recipe
+from tests.audit.runs import consume, plain_recipe, whole_audit
+from tests.run.traced import held, traced
 
 TEXT = (Path(__file__).parent / "runs.py").read_text(encoding="utf-8")
 SLICINGS: dict[str, dict[str, Any]] = {
@@ -52,16 +53,6 @@ def start(root: Path, slicing: dict[str, Any], **top: Any) -> Run:
     return recipe.start_run(recipe_from_plain(plain, source="test"), root / "run")
 
 
-def consume(run: Run, *steps: int) -> None:
-    for step in steps:
-        run.checkpoint(step)
-
-
-def whole_audit(path: Path) -> None:
-    report = audit_run(path, full=True)
-    assert report.ok, report.findings
-
-
 @pytest.mark.parametrize("kind", SLICINGS)
 @pytest.mark.parametrize("count", ["body", "labels"])
 def test_a_run_is_audited_and_accepted(tmp_path: Path, kind: str, count: str):
@@ -76,16 +67,7 @@ def test_a_run_is_audited_and_accepted(tmp_path: Path, kind: str, count: str):
 def test_invariant_11_a_trace_finds_what_rows_hold(tmp_path: Path, kind: str):
     with start(tmp_path, SLICINGS[kind]) as run:
         consume(run, 30)
-        stream = run.stream()
-        held: dict[Any, set[tuple[int, ...]]] = {}
-        for step in range(30):
-            for row in range(4):
-                for p in stream.provenance(step, row):
-                    if p.pool == "code":
-                        held.setdefault(p.document, set()).add((step, row, p.column, p.start, p.stop))
-    for document in list(held)[:8]:
-        found = trace_document(tmp_path / "run", document, pool="code")
-        assert {(r.step, r.row, r.columns[0], r.start, r.stop) for r in found} == held[document]
+    assert traced(tmp_path / "run") == sorted(held(tmp_path / "run"))
 
 
 @pytest.mark.parametrize("kind", SLICINGS)
@@ -98,15 +80,24 @@ def test_invariant_5_a_run_resumed_from_its_state_serves_the_same(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "change",
-    ["align=paragraph", "offset=random", "density={head: 0.5}", "duplicates=drop"],
+    ("change", "key", "value"),
+    [
+        ("align=paragraph", "align", "paragraph"),
+        ("offset=random", "random_offset", True),
+        ("density={head: 0.5}", "density", (Fraction(1, 2), Fraction(1), Fraction(1))),
+        ("duplicates=drop", "duplicates", Fraction(1)),
+    ],
 )
-def test_a_slicing_amended_for_the_next_stage_cuts_what_is_left_anew(tmp_path: Path, change: str):
+def test_a_slicing_amended_for_the_next_stage_cuts_what_is_left_anew(
+    tmp_path: Path, change: str, key: str, value: object
+):
     with start(tmp_path, {"align": "word", "stride": 48, "window": 60}) as run:
         consume(run, 20)
         with pytest.raises(RecipeError, match="as so far"):
             run.amend([f"stages.short.slicing.{change}"], reason="test")
+        before = getattr(run.recipe.rule("long", "code"), key)
         run.amend([f"stages.long.slicing.{change}"], reason="test")
+        assert before != getattr(run.recipe.rule("long", "code"), key) == value
         consume(run, 30, run.num_steps)
     whole_audit(tmp_path / "run")
 
@@ -128,6 +119,8 @@ def test_withdrawn_documents_are_gone_and_the_rest_is_recut(tmp_path: Path, kind
     gone = next(p.document for p in ahead if p.pool == "code")
     recipe.withdraw_run(tmp_path / "run", [gone], pool="code", ticket=recipe.Ticket(reason="asked for"))
     with recipe.open_run(tmp_path / "run") as run:
+        after = [p for s in range(20, 60) for r in range(4) for p in run.stream().provenance(s, r)]
+        assert not any(p.pool == "code" and p.document == gone for p in after)
         consume(run, 60)
     whole_audit(tmp_path / "run")
 
@@ -153,13 +146,20 @@ def test_A12_a_pool_in_which_nobody_looked_is_refused_before_the_first_step(tmp_
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("kind", "change"), [("aligned", "align=line"), ("told once", "duplicates=keep")])
-def test_a_branch_goes_on_with_another_slicing(tmp_path: Path, kind: str, change: str):
+@pytest.mark.parametrize(
+    ("kind", "change", "key", "value"),
+    [("aligned", "align=line", "align", "line"), ("told once", "duplicates=keep", "duplicates", None)],
+)
+def test_a_branch_goes_on_with_another_slicing(
+    tmp_path: Path, kind: str, change: str, key: str, value: object
+):
     with start(tmp_path, SLICINGS[kind]) as run:
         consume(run, 20)
     wish = recipe.Wish(name="other", overrides=(f"stages.long.slicing.{change}",))
     (made,) = recipe.branch_run(tmp_path / "run", wish)
-    with recipe.open_run(made) as run:
+    with recipe.open_run(made) as run, recipe.open_run(tmp_path / "run") as trunk:
+        rule, before = (each.recipe.rule("long", "code") for each in (run, trunk))
+        assert getattr(before, key) != getattr(rule, key) == value
         consume(run, run.num_steps)
     whole_audit(made)
 
