@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable
 
 import torch
@@ -16,6 +17,7 @@ def in_a_child(work: Callable[[], object]) -> int:
         try:
             work()
         except BaseException:
+            traceback.print_exc()
             os._exit(9)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

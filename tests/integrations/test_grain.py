@@ -12,7 +12,7 @@ from absl import flags
 from recipe.errors import RecipeError
 from recipe.integrations.grain import StreamSource
 from recipe.run.state import stream_from
-from tests.integrations.conftest import PLAIN, started
+from tests.integrations.conftest import PLAIN, equal, started
 
 flags.FLAGS.mark_as_parsed()  # as absl.app.run does in a program: Grain's workers read them
 
@@ -22,10 +22,6 @@ def steps_from(source: StreamSource, workers: int):
     reading = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
     steps = grain.MapDataset.source(source)[source.step :].to_iter_dataset(reading)
     return steps.mp_prefetch(grain.MultiprocessingOptions(num_workers=workers)) if workers else steps
-
-
-def equal(one, other) -> bool:
-    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
 def test_an_item_is_the_rows_of_a_process_in_32_bits(state):

@@ -30,7 +30,7 @@ from recipe.integrations.held_out import held_out_rows
 from recipe.integrations.hf import StreamTrainer, model_inputs
 from recipe.integrations.torch import StreamDataset
 from tests.integrations.child import in_a_child
-from tests.integrations.conftest import PLAIN, started
+from tests.integrations.conftest import PLAIN, WEIGHTED, started
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning"),
@@ -393,18 +393,6 @@ def test_faults_of_other_kinds_stay_what_they_are(path, tmp_path):
     small = GPT2LMHeadModel(GPT2Config(**TINY | {"n_positions": 16}, **NO_DROPOUT))
     with recipe.open_run(path) as run, pytest.raises(IndexError):
         StreamTrainer(model=small, args=arguments(tmp_path / "out"), run=run).train()
-
-
-WEIGHTED = {
-    "mixed": {
-        "steps": 4,
-        "context": 32,
-        "batch": {"sequences": 4},
-        "quotas": {"a": "50%", "b": "50%"},
-        "objective": {"a": "80%", "b": "20%"},
-    }
-}
-"""Half and half, counted 4:1: weights 8/5 and 2/5."""
 
 
 @pytest.mark.parametrize("labels", ["shifted", "inputs"])

@@ -17,8 +17,7 @@ from transformers.trainer_utils import get_last_checkpoint
 import recipe
 from recipe.integrations.held_out import held_out_rows
 from recipe.integrations.hf import StreamTrainer
-from recipe.run.manifest import manifest_path, read_manifest
-from tests.integrations.conftest import PLAIN, started
+from tests.integrations.conftest import PLAIN, begun, equal, last, spent
 from tests.integrations.ranks import on_ranks
 from tests.integrations.test_hf import arguments, model
 
@@ -63,26 +62,6 @@ def train(_rank: int, it: Training) -> tuple[dict[int, float], dict[str, Any], i
     return losses, weights, trainer.state.num_input_tokens_seen
 
 
-def begun(folder: Path, **changes: Any) -> Path:
-    started(folder, **changes)
-    recipe.write_pool(folder / "held", [np.arange(40) + k for k in range(12)], vocab_size=100, eos=99)
-    return folder
-
-
-def last(folder: Path) -> Any:
-    number = recipe.run_manifests(folder / "run")[-1].manifest
-    return read_manifest(manifest_path(folder / "run", number))
-
-
-def spent(folder: Path) -> Any:
-    """What is on record of every pool, wherever it lies."""
-    return {name: pool | {"path": ""} for name, pool in last(folder)["pools"].items()}
-
-
-def equal(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    return all((a[name] == b[name]).all() for name in a)
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     folder = begun(tmp_path_factory.mktemp("whole"))
@@ -102,6 +81,7 @@ def test_R01_a_rank_that_is_killed_ends_them_all_and_they_resume_to_the_same_bit
     folder = begun(tmp_path)
     with pytest.raises(AssertionError):
         on_ranks(train, 2, Training(folder, dies_at=18))
+    assert recipe.run_status(folder / "run").step == 16
     losses, weights, seen = on_ranks(train, 2, Training(folder))[0]
     expected = whole[1][0]
     assert losses == expected[0] and equal(weights, expected[1]) and seen == expected[2] == 4096

@@ -21,7 +21,7 @@ from recipe.integrations.training.model import GPT, GPTConfig, token_losses
 from recipe.run.branching.origin import find_origin
 from recipe.run.manifest import latest_path, read_manifest
 from tests.integrations.child import in_a_child
-from tests.integrations.conftest import started
+from tests.integrations.conftest import equal, started
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not have many workers:UserWarning"),
@@ -96,10 +96,6 @@ def whole(tmp_path: Path) -> dict[str, torch.Tensor]:
     torch.set_num_threads(1)
     started(tmp_path / "other")
     return train(tmp_path / "other/run", tmp_path / "other/out")
-
-
-def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    return all(torch.equal(a[name], b[name]) for name in a)
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -23,8 +23,7 @@ from recipe.integrations.held_out import held_out_rows
 from recipe.integrations.lightning import RunCheckpointIO, RunDataModule
 from recipe.integrations.torch import StreamDataset
 from recipe.integrations.training.model import token_losses
-from recipe.run.manifest import manifest_path, read_manifest
-from tests.integrations.conftest import started
+from tests.integrations.conftest import begun, equal, spent
 from tests.integrations.ranks import on_ranks
 from tests.integrations.test_lightning import Module
 
@@ -117,26 +116,9 @@ def train(_rank: int, it: Training) -> tuple[dict[int, float], dict[str, Any], l
     return watch.losses, weights, module.measured
 
 
-def begun(folder: Path) -> Path:
-    started(folder)
-    recipe.write_pool(folder / "held", [np.arange(40) + k for k in range(12)], vocab_size=100, eos=99)
-    return folder
-
-
-def spent(folder: Path) -> Any:
-    """What is on record of every pool, wherever it lies."""
-    number = recipe.run_manifests(folder / "run")[-1].manifest
-    told = read_manifest(manifest_path(folder / "run", number))["pools"]
-    return {name: pool | {"path": ""} for name, pool in told.items()}
-
-
 def good(folder: Path) -> bool:
     assert [told.step for told in recipe.run_manifests(folder / "run")][-1] == 24
     return recipe.audit_run(folder / "run", pools_root=folder).findings == ()
-
-
-def equal(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    return all((a[name] == b[name]).all() for name in a)
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +140,11 @@ def test_R01_a_rank_that_is_killed_ends_them_all_and_they_resume_to_the_same_bit
     folder = begun(tmp_path)
     with pytest.raises(AssertionError):
         on_ranks(train, 2, Training(folder, dies_at=18, late=late))
+    resumed = recipe.run_status(folder / "run").step
+    assert resumed in ((12, 16) if late else (16,))
     losses, weights, _ = on_ranks(train, 2, Training(folder, late=late))[0]
     assert losses == {step: whole[1][0][0][step] for step in losses} and max(losses) == 24
+    assert min(losses) == resumed + 1
     assert equal(weights, whole[1][0][1]) and spent(folder) == spent(whole[0]) and good(folder)
 
 

@@ -21,7 +21,7 @@ from recipe.integrations.torch import (
     weighted_loss,
 )
 from recipe.integrations.torch.tags import UNTAGGED, TagKeys
-from tests.integrations.conftest import PLAIN, started
+from tests.integrations.conftest import PLAIN, WEIGHTED, started
 from tests.integrations.ranks import on_ranks
 
 torch.set_num_threads(1)
@@ -134,23 +134,8 @@ def test_rows_that_are_one_segment_are_not_told_apart_by_document(tmp_path):
         TagKeys(dataset.stream(), "lang").keys(0, dataset[0])
 
 
-WEIGHTED = {
-    "pools": PLAIN["pools"],
-    "stages": {
-        "mixed": {
-            "steps": 12,
-            "context": 32,
-            "batch": {"sequences": 4},
-            "quotas": {"a": "50%", "b": "50%"},
-            "objective": {"a": "80%", "b": "20%"},
-        }
-    },
-}
-"""Half and half, counted 4:1: weights 8/5 and 2/5."""
-
-
 def test_weighted_losses_of_micro_batches_and_ranks_add_up_to_the_steps(tmp_path):
-    state = started(tmp_path, **WEIGHTED)
+    state = started(tmp_path, stages=WEIGHTED)
     whole, ranks = (
         StreamDataset(state),
         [StreamDataset(state, dp_rank=r, dp_size=2, micro_batch=1) for r in (0, 1)],

@@ -61,8 +61,3 @@ def weights(path: Path, step: int) -> dict[str, torch.Tensor]:
     """The model on disk at a step."""
     content = torch.load(path / f"checkpoints/step-{step:09d}.pt", weights_only=True)
     return content["model"]
-
-
-def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    """To the bit."""
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
