@@ -61,9 +61,11 @@ def make_plan(
     settled = settle_with(recipe, opened)
     of_pools = pool_problems(settled, opened)
     curriculum = Curriculum.from_recipe(settled)
+    known: _Known = {}
     try:
         yields = {
-            layout.name: _yields(settled, layout, opened, compare_packing) for layout in curriculum.stages
+            layout.name: _yields(settled, layout, (opened, known), compare_packing)
+            for layout in curriculum.stages
         }
     except RecipeError as error:  # of one pool: what the others lack is told with it
         close_pools(opened.values())
@@ -117,9 +119,16 @@ def make_plan(
     )
 
 
-def _yields(recipe: Recipe, layout: StageLayout, opened: Mapping[str, Pool], other: bool) -> Yields:
+_Known = dict[tuple[str, Rule], EpochYield]
+"""Yields of pools under rules: stages that have the same rule plan the same blocks."""
+
+
+def _yields(
+    recipe: Recipe, layout: StageLayout, of: tuple[Mapping[str, Pool], _Known], other: bool
+) -> Yields:
     """Per drawn pool of a stage: its epoch under the stage's rule, and under the other packing method."""
     out: Yields = {}
+    opened, known = of
     for name, share in zip(recipe.pools, layout.mean_shares, strict=True):
         if share == 0:
             continue
@@ -128,9 +137,12 @@ def _yields(recipe: Recipe, layout: StageLayout, opened: Mapping[str, Pool], oth
             out[name] = (stock_yield(declared_stock(recipe, name) or 0, layout.context), None)
             continue
         rule = recipe.rule(layout.name, name)
+        rules = (rule, _other(rule) if other else rule)
         place, stock = block_place(recipe, pool, Cursor()), read_stock(recipe, pool)
-        own = epoch_yield(pool, rule, place, recipe.count, stock)
-        out[name] = (own, epoch_yield(pool, _other(rule), place, recipe.count, stock) if other else None)
+        for one in rules:
+            if (name, one) not in known:
+                known[name, one] = epoch_yield(pool, one, place, recipe.count, stock)
+        out[name] = (known[name, rule], known[name, rules[1]] if other else None)
     return out
 
 
@@ -143,7 +155,15 @@ def _other(rule: Rule) -> Rule:
         return replace(rule, document_multiple=1)
     if rule.method == "concat":
         return replace(rule, method="best_fit")
-    return replace(rule, method="concat", window=rule.context, tail="keep", oversize="split")
+    return replace(
+        rule,
+        method="concat",
+        window=rule.context,
+        tail="keep",
+        oversize="split",
+        align="none",
+        align_within=0,
+    )
 
 
 def _stage(recipe: Recipe, layout: StageLayout, yields: Mapping[str, EpochYield]) -> StagePlan:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recipe.mixing.opening import settle_with
+from recipe.mixing.plan import make_plan
 from recipe.mixing.stream import Stream
 from recipe.sequences import blocks as planning
 from tests.mixing.build import everything, make, stage, world, write
@@ -84,3 +85,22 @@ def test_a_pool_of_many_extents_is_read_whole_once(tmp_path: Path):
     served = [p.document for step in range(100) for row in range(10) for p in stream.provenance(step, row)]
     assert sorted(served) == list(range(1000))
     assert stream.snapshot(100).pools[0].cursor.epoch == 1
+
+
+def test_a_plan_plans_the_blocks_of_stages_with_one_rule_once(tmp_path: Path, planned: list[Any]):
+    write(tmp_path / "a", [4] * 20)
+    stages = [stage(4, {"a": 1}, steps=3), stage(4, {"a": 1}, batch=2, steps=3), stage(8, {"a": 1}, steps=3)]
+    loaded = make(tmp_path, {"a": {"max_epochs": 9}}, stages)
+    alone = make_plan(make(tmp_path, {"a": {"max_epochs": 9}}, stages[1:2]))
+    assert len(planned) == 2  # its packing, and the other one
+    planned.clear()
+    plan = make_plan(loaded)
+    assert len(planned) == 4
+    assert plan.stages["s1"].packing == alone.stages["s0"].packing
+
+
+def test_the_other_packing_of_a_rule_that_aligns_is_planned_once(tmp_path: Path, planned: list[Any]):
+    write(tmp_path / "a", [4] * 20)
+    aligned = stage(4, {"a": 1}, steps=3, slicing={"align": "word"})
+    make_plan(make(tmp_path, {"a": {}}, [aligned], tokenizer={"builtin": "bytes"}))
+    assert len(planned) == 3  # aligned, not aligned, joined
