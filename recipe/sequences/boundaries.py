@@ -62,7 +62,7 @@ from recipe.sequences.spelling import (
     length_at,
 )
 
-__all__ = ["ALIGN", "LOOK", "Edges", "edge_table", "first_edge", "last_edge"]
+__all__ = ["ALIGN", "LOOK", "Edges", "edge_table", "first_edge", "last_edge", "section_table"]
 
 LOOK = 64
 """Characters of one sort that are looked at before a place is given up."""
@@ -95,6 +95,18 @@ def edge_table(vocabulary: Sequence[bytes]) -> Edges:
     for array in (left, right):
         array.setflags(write=False)
     return bare._replace(left=left, right=right)
+
+
+def section_table(sections: NDArray[np.int64]) -> Edges:
+    """The table of places where sections begin: no text is looked at, so it holds none.
+
+    Args:
+        sections: int64[], as in `Edges`.
+    """
+    texts, letters, starts = np.empty(0, np.uint16), np.empty(0, np.uint8), np.zeros(1, np.int64)
+    for array in (texts, letters, starts):
+        array.setflags(write=False)
+    return Edges(0, texts, texts, letters, starts, letters, starts).of("section", sections)
 
 
 @kernel

@@ -30,7 +30,8 @@ ELLIPSIS_CHARS = "…"
 CLOSER_CHARS = "\"')]}”’»›」』】〉》〕）］｝〗〙〛＂＇｣"
 LINE_CHARS = "\x0b\x0c\x85\u2028\u2029"
 
-_NUM_CODES = 0x110000
+_NUM_CODES, _NUM_CATEGORISED = 0x110000, 0x20000
+_UNASSIGNED = "Cn"
 _LISTED = (
     (INNER, INNER_CHARS),
     (DOT, DOT_CHARS),
@@ -76,8 +77,12 @@ def character_classes() -> NDArray[np.uint8]:
     True
     """
     classes = np.zeros(_NUM_CODES, np.uint8)
-    for code in range(0x20000):
-        classes[code] = _of_category(ucd_3_2_0.category(chr(code)), code)
+    categories = [*map(ucd_3_2_0.category, map(chr, range(_NUM_CATEGORISED)))]
+    numbers = {category: number for number, category in enumerate(sorted(set(categories)))}
+    numbered = np.frombuffer(bytes(map(numbers.__getitem__, categories)), np.uint8)
+    classes[:_NUM_CATEGORISED] = np.array([*map(_of_category, numbers)], np.uint8)[numbered]
+    for first, stop in _LATER_SCRIPTS:
+        classes[first:stop][numbered[first:stop] == numbers[_UNASSIGNED]] = LETTER
     alone = np.isin(classes, (LETTER, OTHER))
     for first, stop in _IDEOGRAPHS_AND_KANA:
         classes[first:stop][alone[first:stop]] = ALONE
@@ -95,13 +100,11 @@ def character_classes() -> NDArray[np.uint8]:
     return classes
 
 
-def _of_category(category: str, code: int) -> int:
+def _of_category(category: str) -> int:
     if category == "Nd":
         return DIGIT
     if category == "Zs":
         return BLANK
     if category == "Sc":
         return CURRENCY
-    if category == "Cn":
-        return LETTER if any(first <= code < stop for first, stop in _LATER_SCRIPTS) else OTHER
     return {"L": LETTER, "N": LETTER, "M": MARK}.get(category[0], OTHER)

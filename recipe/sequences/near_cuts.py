@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import Rule
 from recipe.errors import RecipeError
 from recipe.pools import Pool
-from recipe.sequences.boundaries import Edges, edge_table
+from recipe.sequences.boundaries import Edges, section_table
 from recipe.sequences.pieces import Documents, body_starts
 from recipe.sequences.windows import Reading
 
@@ -30,7 +28,7 @@ def edges_of(pool: Pool, rule: Rule) -> Edges:
                 expected="sections: its documents are cut there",
                 fix="prepare the pool with --sections or --units-key, or align at paragraphs",
             )
-        return _no_text().of(rule.align, pool.sections)
+        return section_table(pool.sections)
     if pool.edges is None:
         raise RecipeError.single(
             f"pool {pool.name}",
@@ -41,11 +39,6 @@ def edges_of(pool: Pool, rule: Rule) -> Edges:
         )
     table: Edges = pool.edges()
     return table.of(rule.align, pool.sections)
-
-
-@cache
-def _no_text() -> Edges:
-    return edge_table(())
 
 
 def reading_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from functools import lru_cache
 from itertools import pairwise
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipe.sequences.boundaries import ALIGN, Edges, edge_table, first_edge, last_edge
+from recipe.sequences.boundaries import ALIGN, Edges, edge_table, first_edge, last_edge, section_table
+from recipe.sequences.characters import character_classes
 from recipe.text.tokenizers import load_tokenizer
 from recipe.text.vocabulary import token_bytes
 from tests.sequences.boundaries_reference import permitted_cuts
@@ -227,3 +229,17 @@ def test_a_coarser_kind_permits_less(vocabulary, ids):
     edges = edge_table(vocabulary)
     found = {kind: set(permitted(tokens, edges.of(kind))) for kind in TEXT_KINDS}
     assert found["paragraph"] <= found["line"] <= found["sentence"] <= found["word"] <= found["number"]
+
+
+def test_sections_are_found_alike_with_and_without_a_vocabulary():
+    where = sections(90, 3100, 6600, 9600, 20000)
+    alone, with_texts = section_table(where), BYTES.of("section", where)
+    tokens = np.zeros(1, np.int32)
+    for low, high in ((3000, 4000), (1, 99), (2999, 2999), (6501, 9499), (6500, 20000)):
+        for look in (last_edge, first_edge):
+            assert look(tokens, low, high, alone, 100) == look(tokens, low, high, with_texts, 100)
+
+
+def test_the_classes_of_characters_are_pinned():
+    digest = hashlib.sha256(character_classes().tobytes()).hexdigest()
+    assert digest == "e0ff58d8a6fd7ef11f165963add91c07a6812121a64b3b0b92b47b3f1b3fcb74"
