@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,20 @@ class Selection(NamedTuple):
     """Largest size, as the filter counts it."""
     histogram: tuple[int, ...]
     """Documents by length, as in a card."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A bit a unit and a document: numbers would be sixty-four times that, for every process."""
+        held = np.zeros(int(self.units[-1]) + 1, np.bool_)
+        held[self.units] = True
+        mask = None if self.mask is None else (np.packbits(self.mask), len(self.mask))
+        return _unpacked, (np.packbits(held), mask, *self[2:])
+
+
+def _unpacked(
+    units: NDArray[np.uint8], mask: tuple[NDArray[np.uint8], int] | None, *counts: Any
+) -> Selection:
+    held = None if mask is None else np.unpackbits(mask[0], count=mask[1]).view(np.bool_)
+    return Selection(np.flatnonzero(np.unpackbits(units)), held, *counts)
 
 
 def select(pool: Pool, chosen: Filter) -> Selection:

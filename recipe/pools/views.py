@@ -148,8 +148,9 @@ class View(Pool):
         return self.parent._ids_are_numbers()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Made again from the folder, which is looked for by its path."""
-        return View, (self.parent, self.filter), {"edges": self.edges, "before": self.before}
+        """Made again from the folder, which is looked for by its path; what it holds goes along."""
+        state = {"edges": self.edges, "before": self.before, "_selection": self._selection}
+        return View, (self.parent, self.filter), state
 
 
 def open_as(recipe: Recipe, name: str, path: Path, opened: Callable[..., Pool]) -> Pool:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recipe.config.view import Filter
 from recipe.errors import RecipeError
 from recipe.pools import Pool, Section, View, extend_pool, grown_from, open_pool, write_pool
+from recipe.pools.selection import Selection
 from tests.pools.megatron_files import write_pair
 
 LENGTHS = (5, 9, 30, 4, 50, 7)
@@ -133,6 +134,31 @@ def test_a_view_survives_pickling_with_those_before_it(folder):
     again = pickle.loads(pickle.dumps(second))
     assert (again.fingerprint, held(again)) == (second.fingerprint, held(second))
     assert held(again.before["first"]) == held(first)
+
+
+def test_what_a_view_holds_is_looked_up_once_for_all_processes(folder):
+    """The table that its filter reads is gone before the other process asks."""
+    some = view(folder, 9, lang="en")
+    chosen = held(some)
+    again = pickle.loads(pickle.dumps(some))
+    (folder / "documents.parquet").unlink()
+    assert held(again) == chosen
+    assert again.selection._replace(units=None, mask=None) == some.selection._replace(units=None, mask=None)
+
+
+@given(st.sets(st.integers(0, 99), min_size=1), st.none() | st.lists(st.booleans(), max_size=40))
+def test_a_selection_survives_pickling_at_a_bit_a_unit_and_document(units, mask):
+    chosen = Selection(
+        np.array(sorted(units)), None if mask is None else np.array(mask, bool), *[7] * 5, (1, 2)
+    )
+    pickled = pickle.dumps(chosen)
+    again = pickle.loads(pickled)
+    assert again.units.dtype == np.int64
+    np.testing.assert_array_equal(again.units, chosen.units)
+    assert (again.mask is None) == (mask is None)
+    if mask is not None:
+        assert again.mask.tolist() == mask
+    assert again[2:] == chosen[2:]
 
 
 def test_by_needs_a_unit_is_as_large_as_its_largest_section_with_what_it_needs(tmp_path):
