@@ -21,7 +21,7 @@ from recipe.mixing.memory import SNAPSHOT_SEQUENCES
 from recipe.mixing.row_pieces import Hit, hits_of, pieces_of
 from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
 from recipe.mixing.walker import Ground, Walked, Walker
-from recipe.pools import Pool
+from recipe.pools.selection import units_of
 from recipe.sequences.blocks import Block
 from recipe.sequences.reading_order import place_of_unit
 
@@ -200,14 +200,6 @@ class Search:
                 if len(documents):
                     hits += hits_of(walked, pool, (block, rows), documents)
         return sorted(hits)
-
-
-def units_of(pool: Pool, documents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[n]: the units of documents."""
-    if pool.units is None:
-        return documents
-    found: NDArray[np.int64] = np.searchsorted(pool.units, documents, side="right") - 1
-    return found
 
 
 def _returned(low: tuple[Cursor, ...], high: tuple[Cursor, ...]) -> Iterator[tuple[Cursor, Cursor | None]]:

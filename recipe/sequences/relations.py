@@ -10,6 +10,7 @@ from recipe.errors import RecipeError
 from recipe.maths.draws import below, draws
 from recipe.maths.order import key
 from recipe.pools import Pool
+from recipe.pools.selection import units_of
 from recipe.sequences.bundles import Relations
 from recipe.sequences.pieces import HAS_EOS, OLD_EOS, Documents, Pieces, body_starts
 from recipe.sequences.reading_order import BlockPlace, order_name
@@ -47,7 +48,7 @@ def relations_of(
     numbers = np.arange(len(documents), dtype=np.int64)
     units, firsts = np.full(len(documents), -1, np.int64), numbers
     if pool.units is not None:
-        found = np.searchsorted(pool.units, documents, side="right") - 1
+        found = units_of(pool, documents)
         begins = np.ones(len(found), np.bool_)
         begins[1:] = found[1:] != found[:-1]
         firsts = np.maximum.accumulate(np.where(begins, numbers, 0))

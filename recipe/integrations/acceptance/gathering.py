@@ -16,6 +16,7 @@ from recipe.audit.verify import Readings, Seen
 from recipe.mixing.row_pieces import Hit
 from recipe.mixing.tracing import Search, Stretch, merged
 from recipe.mixing.walker import Walker
+from recipe.pools.selection import units_of
 from recipe.run.stream import RunStream
 from recipe.run.tracing.courses import Course
 from recipe.sequences.bundles import columns_of
@@ -56,9 +57,10 @@ class Span:
         held = self.course.pools[pool]
         [bos], [eos] = held.stored_marks(np.array([number]))
         lead = held.stored(number)[: int(held.fronts(np.array([number]))[0])]
-        unit = None if held.units is None else int(np.searchsorted(held.units, number, side="right")) - 1
-        if unit is not None and held.units is not None and held.units[unit + 1] - held.units[unit] == 1:
-            unit = None
+        unit = None
+        if held.units is not None:
+            [found] = units_of(held, np.array([number])).tolist()
+            unit = found if held.units[found + 1] - held.units[found] > 1 else None
         text = Text(held.tokens(number), held.bos if bos else None, held.eos if eos else None, unit=unit)
         return text if len(lead) == bos else replace(text, bos=None, lead=tuple(lead.tolist()))
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from recipe.errors import RecipeError
 from recipe.pools.workplace import sync, write_durably
+from recipe.run.handover.staging import sha256_of
 
 STATEMENT, MANIFESTS, INDEX = "_export.json", "_manifests", "_manifest.json"
 """Readers of a folder of Parquet files pass over names that begin so."""
@@ -178,12 +179,6 @@ def stem_of(manifest: Plain) -> str:
     """The name that a manifest's files begin with."""
     first, stop = manifest["steps"]
     return f"steps-{first:09d}-{stop:09d}"
-
-
-def sha256_of(path: Path) -> str:
-    """Of a file's bytes, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is(path: Path, file: Mapping[str, Any]) -> bool:

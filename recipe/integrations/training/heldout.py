@@ -74,7 +74,7 @@ def _sequences(recipe: Recipe, held: Pool, most: int) -> Iterator[dict[str, torc
 def _recipe(recipe: Recipe, path: str, most: int) -> Recipe:
     stage = {
         "steps": most,
-        "context": max(stage.context for stage in recipe.stages.values()),
+        "context": recipe.longest_context,
         "batch": {"sequences": 1},
         "weights": {"held": 1},
     }

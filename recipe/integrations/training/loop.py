@@ -235,7 +235,7 @@ def _config(recipe: Recipe, pools: Sequence[Pool], settings: Settings) -> GPTCon
     memory = machine_memory()
     if settings.device != "cpu":
         memory = torch.cuda.get_device_properties(settings.device).total_memory
-    check_size(settings, size, max(stage.context for stage in recipe.stages.values()), memory)
+    check_size(settings, size, recipe.longest_context, memory)
     return GPTConfig(vocab_size=size, layers=settings.layers, heads=settings.heads, width=settings.width)
 
 
