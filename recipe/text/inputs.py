@@ -58,15 +58,24 @@ class Input(Protocol):
 
 
 @dataclass(slots=True)
+class _Total:
+    """Stored bytes of all files that were read so far."""
+
+    count: int = 0
+
+
+@dataclass(slots=True)
 class _Meter:
     """Counts and hashes the stored bytes of a file as they are read."""
 
+    total: _Total
     digest: Any = field(default_factory=lambda: blake2b(digest_size=32))
     count: int = 0
 
     def update(self, data: memoryview) -> None:
         self.digest.update(data)
         self.count += len(data)
+        self.total.count += len(data)
 
 
 class FileInput:
@@ -76,7 +85,8 @@ class FileInput:
         """``files`` as `list_sources` gives them."""
         self.files = files
         self._options = options
-        self._meters = [_Meter() for _ in files]
+        self._total = _Total()
+        self._meters = [_Meter(self._total) for _ in files]
 
     @property
     def total_bytes(self) -> int:
@@ -94,7 +104,7 @@ class FileInput:
         """About 64 tasks, of 1 to 16 MiB."""
         size = min(MAX_TASK_BYTES, max(MIN_TASK_BYTES, self.total_bytes // TASKS))
         for batch in raw_batches(self.files, self._options, size, self._meters):
-            yield batch, sum(meter.count for meter in self._meters)
+            yield batch, self._total.count
 
     def contents(self) -> list[dict[str, Any]]:
         """The state with the hash of each file.

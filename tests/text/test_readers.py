@@ -10,6 +10,7 @@ import zstandard
 
 from recipe.errors import RecipeError
 from recipe.text.documents import Tally
+from recipe.text.inputs import FileInput
 from recipe.text.readers import raw_batches, read_documents
 from recipe.text.sources import ReadOptions, list_sources
 
@@ -232,6 +233,16 @@ def test_batches_cut_nothing(tmp_path):
     small = [raw for batch in raw_batches(files, ReadOptions(), 50) for raw in batch]
     assert whole == small
     assert len(whole) == 200
+
+
+def test_tasks_say_how_many_stored_bytes_were_read_before_them(tmp_path):
+    """Records of 1 MiB: a task each."""
+    large = lines("x" * (1 << 20))
+    (tmp_path / "a.jsonl").write_bytes(large * 2)
+    (tmp_path / "b.jsonl").write_bytes(large)
+    files = list_sources([tmp_path], ReadOptions())
+    done = [count for _, count in FileInput(files, ReadOptions()).batches()]
+    assert done[1:] == [2 * len(large), 3 * len(large)]
 
 
 def test_a_signature_at_the_beginning_is_no_text(tmp_path):
