@@ -133,23 +133,30 @@ def _rows_of_needs(pieces: Pieces, relations: Relations) -> NDArray[np.int64]:
 
 
 @inlined
+def _holder(relations: Any, unit: tuple[int, int], place: int) -> Any:
+    """The document of a unit (first, stop) that holds a token, -1 if none does: their places rise."""
+    first, stop = unit
+    j = first - 1 + np.searchsorted(relations.places[first:stop], place, side="right")
+    return j if j >= first and place < relations.places[j] + relations.tokens[j] else -1
+
+
+@inlined
 def _wanted(i: int, relations: Any, rows: NDArray[np.int64], document: int, found: NDArray[np.int64]) -> int:
     """Write (document, start, stop) that piece i needs, in order, what meets made one; how many these are."""
-    needs, places, tokens = relations.needs, relations.places, relations.tokens
-    unit = relations.firsts[document]
+    needs, unit = relations.needs, relations.firsts[document]
+    stop = np.searchsorted(relations.firsts, unit, side="right")
     k = 0
     for row in range(rows[i, 0], rows[i, 1]):
-        j = unit
-        while j < len(tokens) and relations.firsts[j] == unit:
-            if places[j] <= needs[row, 2] < places[j] + tokens[j]:
-                start, stop = needs[row, 2] - places[j], needs[row, 3] - places[j]
-                at = k
-                while at > 0 and (found[at - 1, 0], found[at - 1, 1]) > (j, start):
-                    found[at] = found[at - 1]
-                    at -= 1
-                found[at, 0], found[at, 1], found[at, 2] = j, start, stop
-                k += 1
-            j += 1
+        j = _holder(relations, (unit, stop), needs[row, 2])
+        if j < 0:
+            continue
+        start, end = needs[row, 2] - relations.places[j], needs[row, 3] - relations.places[j]
+        at = k
+        while at > 0 and (found[at - 1, 0], found[at - 1, 1]) > (j, start):
+            found[at] = found[at - 1]
+            at -= 1
+        found[at, 0], found[at, 1], found[at, 2] = j, start, end
+        k += 1
     last = -1
     for at in range(k):
         if last >= 0 and found[last, 0] == found[at, 0] and found[at, 1] <= found[last, 2]:
