@@ -18,7 +18,6 @@ from recipe.audit.state import Malformed, State, sequence, whole
 from recipe.audit.terms import Terms
 from recipe.audit.withdrawals import TakenDown
 from recipe.config import Recipe
-from recipe.config.model import PoolConfig
 
 COMMON = ("format", "row", "time", "previous", "hash")
 """Fields of every row; the chain is checked over them."""
@@ -94,17 +93,8 @@ class Following:
         return self.terms.holdings
 
     @property
-    def declared(self) -> dict[str, PoolConfig]:
-        """All pools that a recipe on record has: those in force, and those of rows that were discarded."""
-        return {name: pool for recipe in self.recipes for name, pool in recipe.pools.items()}
-
-    def recipe_of(self, name: str) -> Recipe:
-        """The last recipe on record that has a pool."""
-        return next(recipe for recipe in reversed(self.recipes) if name in recipe.pools)
-
-    @property
     def recipes(self) -> list[Recipe]:
-        """Every recipe that a row was served under, and the one in force."""
+        """Every recipe that a row was served under, discarded or not, and the one in force."""
         intents = [*(segment.terms.intent for segment in self.segments), self.intent]
         return list({id(intent.recipe): intent.recipe for intent in intents}.values())
 

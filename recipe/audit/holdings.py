@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from recipe.audit.aligning import lacks_edges
 from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.record import read_sealed
+from recipe.config import Recipe, Rule
 from recipe.errors import RecipeError
 from recipe.pools import Pool, open_pool
 from recipe.pools.blocks import file_hash
@@ -52,18 +53,21 @@ def find_pools(
     """
     pools, covered = dict[str, Pool](), dict[str, str]()
     findings: list[Finding] = []
-    for name, path in _paths(folder, course, pools_root).items():
+    recipes = course.recipes
+    declared = {name: recipe for recipe in recipes for name in recipe.pools}  # by the last one that has it
+    for name, path in _paths(folder, course, declared, pools_root).items():
         if metadata_only and _are_pairs(path):
             covered[name] = "imported Megatron pairs: not covered (metadata only)"
             continue
-        pool, found = _opened(course, name, path, open_metadata if metadata_only else open_pool)
+        opened = open_metadata if metadata_only else open_pool
+        pool, found = _opened(course, declared[name], name, path, opened)
         if name in course.holdings:
             findings += found
         if isinstance(pool, str):
             covered[name] = pool
         elif pool.fingerprint == course.held(name).get("fingerprint"):
-            lacking = _reads_text(name, course) if metadata_only else None
-            lacking = lacking or lacks_edges(pool, course.recipes, tokenizer)
+            lacking = _reads_text(name, recipes) if metadata_only else None
+            lacking = lacking or lacks_edges(pool, recipes, tokenizer)
             if lacking is None:
                 pools[name] = pool
             else:
@@ -72,34 +76,36 @@ def find_pools(
         else:
             covered[name] = "another pool than the run's, nothing compared"
             pool.close()
-    for recipe in course.recipes:
+    for recipe in recipes:
         join_families(recipe, pools)
-    for name in [name for name, pool in pools.items() if not _knows_its_family(pool, course)]:
+    for name in [name for name, pool in pools.items() if not _knows_its_family(pool, recipes)]:
         covered[name] = "a pool that shares its folder is not there, nothing recomputed"
         pools.pop(name).close()
     return Found(pools, tuple(findings), covered)
 
 
-def _knows_its_family(pool: Pool, course: Course) -> bool:
+def _knows_its_family(pool: Pool, recipes: Sequence[Recipe]) -> bool:
     """Whether all pools are there whose documents it may leave out."""
-    recipes = [recipe for recipe in course.recipes if pool.name in recipe.pools]
-    rules = [recipe.rule(stage, pool.name) for recipe in recipes for stage in recipe.stages]
-    return all(name in pool.before for rule in rules for name in rule.behind)
+    return all(name in pool.before for rule in _rules(pool.name, recipes) for name in rule.behind)
 
 
-def _reads_text(name: str, course: Course) -> str | None:
+def _reads_text(name: str, recipes: Sequence[Recipe]) -> str | None:
     """What metadata do not tell of a pool whose cuts are aligned at texts."""
-    rules = [r.rule(stage, name) for r in course.recipes if name in r.pools for stage in r.stages]
-    aligned = any(rule.align not in ("none", "section") for rule in rules)
+    aligned = any(rule.align not in ("none", "section") for rule in _rules(name, recipes))
     return "tokens are not looked at (metadata only)" if aligned else None
 
 
+def _rules(name: str, recipes: Sequence[Recipe]) -> list[Rule]:
+    """Those of a pool, in every stage of every recipe that has it."""
+    return [recipe.rule(stage, name) for recipe in recipes if name in recipe.pools for stage in recipe.stages]
+
+
 def _opened(
-    course: Course, name: str, path: Path, opened: Callable[..., Pool]
+    course: Course, recipe: Recipe, name: str, path: Path, opened: Callable[..., Pool]
 ) -> tuple[Pool | str, list[Finding]]:
     """A pool held against the record, or why it is not there; and what is wrong with it."""
     try:
-        pool = open_as(course.recipe_of(name), name, path, opened)
+        pool = open_as(recipe, name, path, opened)
         pool.num_units  # noqa: B018 - what a view holds is looked up now
     except RecipeError as error:
         return "not there, nothing compared", _refused(name, error)
@@ -110,9 +116,9 @@ def _opened(
     return pool, _compared_with_record(course, pool)
 
 
-def _paths(folder: Path, course: Course, root: Path | None) -> dict[str, Path]:
+def _paths(folder: Path, course: Course, recipes: Mapping[str, Recipe], root: Path | None) -> dict[str, Path]:
     """Of the pools in force, and of those that only rows behind a rewind were served from."""
-    declared = {name: course.recipe_of(name).folder(name) or name for name in course.declared}
+    declared = {name: recipe.folder(name) or name for name, recipe in recipes.items()}
     if root is not None:
         return {name: _below(root, name, Path(place)) for name, place in declared.items()}
     latest: Plain = {}

@@ -16,6 +16,7 @@ from recipe.maths.draws import draw
 from recipe.maths.order import key
 
 IGNORED = -100
+"""A label that is none."""
 EXTRA = 3
 """Markers of a transformed piece."""
 

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.audit.findings import Finding
-from recipe.audit.infilling import values
+from recipe.audit.infilling import IGNORED, values
 from recipe.audit.parts import Part, Piece, Row, Text, is_context, joined, parts_of
 from recipe.config import Rule
 
-IGNORED = -100
-"""A label that is none."""
 EITHER = -101
 """An expected value that the pieces alone do not tell."""
 ARRAYS = ("input_ids", "labels", "position_ids", "segment_ids", "attention_mask")
@@ -83,12 +81,11 @@ def _expected(
         positions[here] = np.arange(part.begin, part.end) - (0 if rule.positions == "continue" else begin)
         if part.piece is None and rule.eos_keep != 1:
             positions[here], segments[here] = EITHER, EITHER  # an end mark, or what begins the next document
+        ids[here], labels[here] = _part_values(part, rule, texts)
         if number + 1 < len(parts) and goes_on[number + 1]:
-            ids[here], labels[here] = _part_values(part, rule, texts)
             continue
         padding = np.arange(part.end, -(-part.end // rule.document_multiple) * rule.document_multiple)
         positions[padding] = positions[part.end - 1] + 1 + padding - part.end
-        ids[here], labels[here] = _part_values(part, rule, texts)
     if rule.attention == "group" and any(part.piece is None for part in parts):
         positions[:], segments[:] = EITHER, EITHER  # whose group a mark alone belongs to, pieces do not tell
     if rule.cross_labels:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.audit.findings import Finding
+from recipe.audit.infilling import IGNORED
 from recipe.audit.parts import Piece, Row, Text
-from recipe.audit.rows import IGNORED
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.audit.findings import Finding
+from recipe.audit.infilling import IGNORED
 from recipe.audit.parts import Text
-from recipe.audit.rows import IGNORED
 from recipe.audit.seams import Held
 
 CLASSES = 64

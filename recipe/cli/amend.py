@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 from fractions import Fraction
-from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_allow_target, add_dry_run, add_json, add_place, add_record_words, add_yes
+from recipe.cli.options import (
+    add_allow_target,
+    add_dry_run,
+    add_json,
+    add_place,
+    add_pools_root,
+    add_record_words,
+    add_yes,
+)
 from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.errors import RecipeError
 from recipe.report.amendments import amendment_lines, amendment_tables
@@ -57,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("next-epoch", "now"),
         help="pools that have more parts now: read them from the pool's next epoch on, or begin it now",
     )
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_pools_root(parser)
     add_allow_target(parser)
     add_record_words(parser)
     add_dry_run(parser)

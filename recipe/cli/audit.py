@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recipe.audit import Audit, audit_run
 from recipe.audit.coverage import Coverage
-from recipe.cli.options import add_json, is_whole, number, whole
+from recipe.cli.options import add_json, add_pools_root, is_whole, number, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.errors import Problem, RecipeError
 from recipe.report.audits import audit_tables, finding_lines, limit_lines
@@ -61,7 +61,7 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
         help="a hash that was published (also head=HASH, or the whole line of `recipe seal`): prove what "
         "came before it",
     )
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_pools_root(parser)
     parser.add_argument(
         "--tokenizer",
         metavar="bytes|PATH",

@@ -8,8 +8,8 @@ from shlex import quote
 
 from rich.text import Text
 
-from recipe.cli.options import add_allow_target, add_json, add_yes, is_override
-from recipe.cli.output import confirm, print_json, print_tables, say
+from recipe.cli.options import add_allow_target, add_json, add_pools_root, add_yes, is_override
+from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.errors import RecipeError
 from recipe.report.branches import branch_lines, branch_tables
 from recipe.run.branching.branch import Branch, create_branches, plan_branches
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--name-root", type=Path, metavar="DIR", help="where the new folders go (default: beside the run's)"
     )
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_pools_root(parser)
     parser.add_argument("--config-dir", type=Path, metavar="DIR", help="a folder with branch/NAME.yaml files")
     add_allow_target(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would be made, and make nothing")
@@ -95,10 +95,7 @@ def execute(args: argparse.Namespace) -> int:
         if len(branches) > 1:
             places = " ".join(quote(str(branch.path)) for branch in branches)
             say(f'all of them: for run in {places}; do recipe run "$run"; done', quiet=args.json)
-    elif not args.dry_run:
-        say("nothing was written; --yes agrees without asking")
-        return 1
-    return 0
+    return 0 if created else no_write(dry_run=args.dry_run)
 
 
 def _wishes(args: argparse.Namespace) -> tuple[str, list[Wish]]:

@@ -6,7 +6,16 @@ import argparse
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from recipe.cli.options import add_json, add_recipe_words, add_yes, is_whole, run_alone, split_words, whole
+from recipe.cli.options import (
+    add_json,
+    add_pools_root,
+    add_recipe_words,
+    add_yes,
+    is_whole,
+    run_alone,
+    split_words,
+    whole,
+)
 from recipe.cli.output import confirm, no_write, print_json, progress, say
 from recipe.config import load_recipe
 from recipe.errors import RecipeError
@@ -50,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sequences in a file, about; default: 8192",
     )
     parser.add_argument("--lossy", action="store_true", help="leave out what the format cannot hold")
-    parser.add_argument(
-        "--pools-root", type=Path, metavar="DIR", help="where a run's pools are on this machine"
-    )
+    add_pools_root(parser)
     add_yes(parser)
     add_json(parser)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recipe.cli.options import add_json
+from recipe.cli.options import add_json, add_pools_root
 from recipe.cli.output import confirm, print_json, progress, say
 from recipe.report.figures import amount
 from recipe.run.handover import Handover, Wanted, hand_over_run
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="copy the pools whole; they may be licensed and are large, so it asks first",
     )
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_pools_root(parser)
     parser.add_argument("--yes", action="store_true", help="do not ask")
     add_json(parser)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recipe.cli.options import add_json, check_file, check_sources, whole
+from recipe.cli.options import add_json, add_pools_root, add_row_sources, check_file, check_sources, whole
 from recipe.cli.output import print_json, print_tables, progress, say
 from recipe.errors import RecipeError
 from recipe.report.looks import look_lines, look_page
@@ -40,18 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help=f"more than {MOST_ROWS} rows of a document")
     parser.add_argument("--table", action="store_true", help="also list the stretches of the row")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page instead of showing it here")
-    parser.add_argument(
-        "--sources",
-        action="append",
-        default=[],
-        metavar="DIR|URL",
-        help="the folder that held the sources of a pool, to name lines, rows or members, and characters; "
-        "repeatable",
-    )
-    parser.add_argument(
-        "--tokenizer", metavar="bytes|PATH", help="the pools' tokenizer; default: the recipe's, or bytes"
-    )
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_row_sources(parser)
+    add_pools_root(parser)
     add_json(parser)
 
 

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from recipe.audit.leakage import NGRAM, Leakage, Search, find_leakage
 from recipe.cli.found import refuse_missing
-from recipe.cli.options import add_json, add_recipe_words, run_alone, split_words, whole
+from recipe.cli.options import add_json, add_pools_root, add_recipe_words, run_alone, split_words, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.config import Recipe, load_recipe
+from recipe.config.drawing import drawing_stages
 from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ngram", type=whole, default=NGRAM, metavar="N", help=f"tokens of a stretch; default: {NGRAM}"
     )
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_pools_root(parser)
     add_json(parser)
 
 
@@ -136,7 +137,7 @@ def _training(args: argparse.Namespace) -> Iterator[Texts]:
                 name: pool
                 for course, recipe in zip(lineage.courses, recipes, strict=True)
                 for name, pool in course.pools.items()
-                if name in drawn(recipe)
+                if drawing_stages(recipe, name)
             }
             yield (
                 _found_below(recipes[-1], args.pools_root),
@@ -148,7 +149,7 @@ def _training(args: argparse.Namespace) -> Iterator[Texts]:
     refuse_missing(recipe, source)
     pools = open_pools(recipe)
     try:
-        yield recipe, {name: pool for name, pool in pools.items() if name in drawn(recipe)}, {}
+        yield recipe, {name: pool for name, pool in pools.items() if drawing_stages(recipe, name)}, {}
     finally:
         close_pools(pools.values())
 
@@ -156,14 +157,6 @@ def _training(args: argparse.Namespace) -> Iterator[Texts]:
 def _found_below(recipe: Recipe, root: Path | None) -> Recipe:
     """The recipe with its pools, held-out ones too, where they are on this machine."""
     return recipe if root is None else recipe.model_copy(update={"pools_root": str(root)})
-
-
-def drawn(recipe: Recipe) -> set[str]:
-    """Pools that have a share in some stage, as stated: a pool of a group that has one counts."""
-    named = {name for stage in recipe.stages.values() for name, part in stage.parts.items() if part}
-    return {
-        pool for name in named for pool in (recipe.groups[name].pools if name in recipe.groups else [name])
-    }
 
 
 def _unread(run: Path, lineage: Lineage, pools_root: Path | None) -> dict[str, NDArray[np.int64]]:

@@ -35,6 +35,26 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the answer as JSON, for programs")
 
 
+def add_pools_root(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--pools-root``: pools that are elsewhere than on record."""
+    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+
+
+def add_row_sources(parser: argparse.ArgumentParser, rows: argparse._ActionsContainer | None = None) -> None:
+    """Declare what names the text of a row: ``--sources``, in the group ``rows``, and ``--tokenizer``."""
+    (parser if rows is None else rows).add_argument(
+        "--sources",
+        action="append",
+        default=[],
+        metavar="DIR|URL",
+        help="the folder that held the sources of a pool, to name lines, rows or members, and characters; "
+        "repeatable",
+    )
+    parser.add_argument(
+        "--tokenizer", metavar="bytes|PATH", help="the pools' tokenizer; default: the recipe's, or bytes"
+    )
+
+
 def add_allow_target(parser: argparse.ArgumentParser) -> None:
     """Declare ``--allow-target``: a policy of one's own that a recipe may name."""
     parser.add_argument(

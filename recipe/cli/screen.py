@@ -10,7 +10,15 @@ from shlex import quote
 from rich.text import Text
 
 from recipe.cli.found import refuse_missing
-from recipe.cli.options import add_allow_target, add_json, add_recipe_words, add_yes, split_words, whole
+from recipe.cli.options import (
+    add_allow_target,
+    add_json,
+    add_pools_root,
+    add_recipe_words,
+    add_yes,
+    split_words,
+    whole,
+)
 from recipe.cli.output import confirm, print_json, print_tables, say
 from recipe.config import load_recipe
 from recipe.errors import RecipeError
@@ -80,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ranked.add_argument("--top", type=int, default=3, metavar="K", help="how many to confirm (default 3)")
     ranked.add_argument("--target", metavar="RUN[@MANIFEST]", help="the checkpoint of the target model")
     ranked.add_argument("--name-root", type=Path, metavar="DIR", help="where the branches go")
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_pools_root(parser)
     add_allow_target(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would be made, and make nothing")
     add_yes(parser)

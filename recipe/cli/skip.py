@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_dry_run, add_json, add_place, add_record_words, add_yes, is_whole
+from recipe.cli.options import (
+    add_dry_run,
+    add_json,
+    add_place,
+    add_pools_root,
+    add_record_words,
+    add_yes,
+    is_whole,
+)
 from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.report.amendments import discard_lines, skip_lines, skip_tables
 from recipe.run.changing.naming import place_named
@@ -29,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the pools give the sequences later, before their epoch turns; default: they are dropped",
     )
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_pools_root(parser)
     add_record_words(parser)
     add_dry_run(parser)
     add_yes(parser)

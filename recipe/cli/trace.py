@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from recipe.cli.options import add_json, check_sources, whole
+from recipe.cli.options import add_json, add_pools_root, add_row_sources, check_sources, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.errors import RecipeError
 from recipe.report.traces import row_tables, trace_tables
@@ -55,18 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rows = parser.add_argument_group("from a row to documents")
     rows.add_argument("--step", type=whole, metavar="N", help="a step of the run")
     rows.add_argument("--row", type=whole, metavar="R", help="a row of its global batch")
-    rows.add_argument(
-        "--sources",
-        action="append",
-        default=[],
-        metavar="DIR|URL",
-        help="the folder that held the sources of a pool, to name lines, rows or members, and characters; "
-        "repeatable",
-    )
-    parser.add_argument(
-        "--tokenizer", metavar="bytes|PATH", help="the pools' tokenizer; default: the recipe's, or bytes"
-    )
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_row_sources(parser, rows)
+    add_pools_root(parser)
     add_json(parser)
 
 

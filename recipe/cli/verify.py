@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from recipe.audit.verify import Acceptance, Check
 from recipe.cli.found import refuse_missing
-from recipe.cli.options import add_json, number, split_words, whole
+from recipe.cli.options import add_json, add_pools_root, check_sources, number, split_words, whole
 from recipe.cli.output import print_json, progress, say
 from recipe.config import load_recipe
 from recipe.errors import RecipeError
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="documents of a run that are put together again from all their pieces (default: 256)",
     )
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_pools_root(parser)
     parser.add_argument(
         "--tokenizer",
         type=Path,
@@ -46,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sources",
         action="append",
-        type=Path,
-        metavar="DIR",
+        metavar="DIR|URL",
         help="a folder that held the texts which the pools were made from; may be given again",
     )
     parser.add_argument(
@@ -73,6 +72,7 @@ def _verified(args: argparse.Namespace) -> Acceptance:
             say("the run folder ./verify is audited by `recipe audit ./verify`", quiet=args.json)
         return verify_program(args.tokenizer)
     source, overrides = split_words(args.words)
+    check_sources("recipe audit verify", args.sources or ())
     path = Path(source)
     if path.is_dir() and not overrides and is_package(path):
         _refuse(args, "with a package", ("sample", "tokenizer", "sources", "seed"))

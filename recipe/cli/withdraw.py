@@ -8,7 +8,15 @@ from pathlib import Path
 
 from rich.text import Text
 
-from recipe.cli.options import add_dry_run, add_json, add_place, add_record_words, add_yes, recordable
+from recipe.cli.options import (
+    add_dry_run,
+    add_json,
+    add_place,
+    add_pools_root,
+    add_record_words,
+    add_yes,
+    recordable,
+)
 from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.errors import RecipeError
 from recipe.report.amendments import discard_lines, withdrawal_lines, withdrawal_tables
@@ -30,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pool", metavar="POOL", help="where to look; default: in every pool")
     parser.add_argument("--ticket", type=recordable, metavar="TEXT", help="of the request")
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    add_pools_root(parser)
     add_record_words(parser)
     add_dry_run(parser)
     add_yes(parser)

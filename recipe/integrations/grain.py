@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 import os
-from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -17,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import fingerprint
-from recipe.errors import RecipeError
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.dealing import check_dealing
+from recipe.mixing.reader import LOSS_WEIGHT
 from recipe.run.state import State, stream_from
-from recipe.run.stream import RunStream
+from recipe.run.stream import RunStream, steps_there
 
 Item = dict[str, NDArray[Any]]
 """``input_ids, labels, position_ids, segment_ids, attention_mask`` int32[rows, context] (no first axis for
@@ -137,7 +136,7 @@ class StreamSource:
     @property
     def _end(self) -> int:
         if self._num_steps is None:
-            self._num_steps = _num_steps(self.stream(), self.step)
+            self._num_steps = steps_there(self.stream(), self.step)
         return self._num_steps
 
     def __repr__(self) -> str:
@@ -153,15 +152,4 @@ class StreamSource:
 
 def _dtype(name: str) -> type[Any]:
     """Numbers as JAX has them: of 32 bits, whole but for weights."""
-    return np.float32 if name == "loss_weight" else np.int32
-
-
-def _num_steps(stream: RunStream, step: int) -> int:
-    """Steps that there are: those planned, or fewer where a pool runs dry."""
-    if all(stream.recipe.exhaustion(name) == "repeat" for name in stream.pools):
-        return stream.num_steps
-    try:
-        last = deque(stream.walk(stream.snapshot(step), stream.num_steps), maxlen=1)
-    except RecipeError:  # a step that fails: it says why when it is asked for
-        return stream.num_steps
-    return last[0].step if last else step
+    return np.float32 if name == LOSS_WEIGHT else np.int32

@@ -16,10 +16,11 @@ from recipe.integrations.held_out import HeldOutRows
 from recipe.integrations.hf_model import call_problems, first_loss
 from recipe.integrations.hf_settings import check_settings, split_problems
 from recipe.integrations.record import course_of, forget_removed, forget_weights, opened_at
-from recipe.integrations.torch.losses import IGNORED, LOSS_WEIGHT
+from recipe.integrations.torch.losses import IGNORED
 from recipe.integrations.torch.masks import attention_bias, check_attention, varlen
 from recipe.integrations.torch.place import TrainerPlace
 from recipe.integrations.torch.workers import worker_and_workers
+from recipe.mixing.reader import LOSS_WEIGHT
 from recipe.run.run import Run
 
 Attention = Literal["mask", "flash", "none"]

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recipe.errors import RecipeError
+from recipe.mixing.reader import LOSS_WEIGHT
 
 ARRAYS = ("input_ids", "labels", "position_ids", "segment_ids")
 ROW_GROUP_POSITIONS = 1 << 20
@@ -43,7 +44,7 @@ SCHEMA = pa.schema(
     ]
 )
 
-_WEIGHT = pa.field("loss_weight", pa.float32(), nullable=False)
+_WEIGHT = pa.field(LOSS_WEIGHT, pa.float32(), nullable=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -37,6 +37,8 @@ SPAN_SEQUENCES = 4096
 
 Batch = dict[str, Any]
 """Arrays by name, and numbers on request; see :meth:`recipe.mixing.stream.Stream.batch`."""
+LOSS_WEIGHT = "loss_weight"
+"""float32[rows] of a batch where a stage has an objective: what a row's labels count in the loss."""
 
 
 class Deal(NamedTuple):
@@ -209,7 +211,7 @@ class Reader:
         batch["pool"] = span.sheet.pool[rows]
         weights = self._weighing.of_rows(step, batch["pool"])
         if weights is not None:
-            batch["loss_weight"] = weights
+            batch[LOSS_WEIGHT] = weights
         if cu_seqlens:
             batch |= _lengths(arrays.segment_ids, int(span.sources.rules[:, MULTIPLE].max(initial=1)))
         return batch

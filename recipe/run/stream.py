@@ -6,6 +6,7 @@ turn before, which is opened from the run folder when it is first asked for.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -230,6 +231,17 @@ class RunStream(Stream):
         for snapshot in found:
             if snapshot is not None and snapshot.step > known.step:
                 self._memory.add(snapshot)
+
+
+def steps_there(stream: RunStream, step: int) -> int:
+    """Steps that there are, walked from a step: those planned, or fewer where a pool runs dry."""
+    if all(stream.recipe.exhaustion(name) == "repeat" for name in stream.pools):
+        return stream.num_steps
+    try:
+        last = deque(stream.walk(stream.snapshot(step), stream.num_steps), maxlen=1)
+    except RecipeError:  # a step that fails: it says why when it is served
+        return stream.num_steps
+    return last[0].step if last else step
 
 
 class _CountedReader(Reader):

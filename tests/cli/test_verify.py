@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import fsspec
 import numpy as np
 import pytest
 
@@ -47,3 +48,17 @@ def test_a_run_takes_no_overrides(folder, capsys):
     assert main(["run", "r.yaml"]) == 0
     assert main(["audit", "verify", "runs/r", "seed=3"]) == 2
     assert "leave the overrides out" in capsys.readouterr().err
+
+
+def test_sources_may_be_in_a_store_and_must_be_somewhere(folder, capsys):
+    """Full of blanks, so that ids alone say nothing of the text: it is held against the source."""
+    texts = "".join(json.dumps({"text": f"page  {k} " * 9}) + "\n" for k in range(40))
+    fsspec.filesystem("memory").pipe("/verified/texts.jsonl", texts.encode())
+    assert main(["prepare", "q", "memory://verified", "--json"]) == 0
+    capsys.readouterr()
+    verb = ["audit", "verify", "r.yaml", "pools.p.path=q"]
+    assert main([*verb, "--sources", "memory://verified", "--json"]) == 0
+    (said,) = [one["said"] for one in json.loads(capsys.readouterr().out)["checks"] if one["check"] == "text"]
+    assert "equal their sources" in said
+    assert main([*verb, "--sources", "verified"]) == 2
+    assert "a folder that holds the sources of a pool" in capsys.readouterr().err

@@ -16,14 +16,12 @@ from recipe.errors import Problem, RecipeError
 from recipe.integrations.exporting.layout import Format, Shard, Wanted
 from recipe.integrations.exporting.rows import batches_of
 from recipe.integrations.parquet import ARRAYS, FileRules, ParquetSink
-from recipe.mixing.reader import Batch
+from recipe.mixing.reader import LOSS_WEIGHT, Batch
 from recipe.pools.megatron import write_index
 
 Facts = dict[str, Any]
 Writer = Callable[[Path, Shard, Wanted], Facts]
 NUMBERS = ("pool", "row", "step")
-WEIGHT = "loss_weight"
-"""float32: what a row's labels count in the loss, of a recipe with an objective."""
 NO_LABEL = -100
 _UINT16_VOCAB = 65500
 """Megatron keeps ids of smaller vocabularies in two bytes (``DType.optimal_dtype``)."""
@@ -58,7 +56,7 @@ def write_npy(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
     files = {name: _npy(folder, shard, name, np.int32, shape) for name in ARRAYS}
     files |= {name: _npy(folder, shard, name, np.int64, shape[:1]) for name in NUMBERS}
     if shard.stream.recipe.is_weighted:
-        files[WEIGHT] = _npy(folder, shard, WEIGHT, np.float32, shape[:1])
+        files[LOSS_WEIGHT] = _npy(folder, shard, LOSS_WEIGHT, np.float32, shape[:1])
     for here, batch in _filled(shard, wanted):
         for name, array in files.items():
             array[here] = batch[name]
@@ -76,9 +74,9 @@ def write_mds(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
         names, each of a fixed size.
     """
     columns = {name: f"ndarray:int32:{shard.context}" for name in ARRAYS} | dict.fromkeys(NUMBERS, "int")
-    columns |= {WEIGHT: "float32"} if shard.stream.recipe.is_weighted else {}
+    columns |= {LOSS_WEIGHT: "float32"} if shard.stream.recipe.is_weighted else {}
     types: Facts = {name: ("<i4", (shard.context,)) for name in ARRAYS}
-    types |= dict.fromkeys(NUMBERS, ("<i8",)) | {WEIGHT: ("<f4",)}
+    types |= dict.fromkeys(NUMBERS, ("<i8",)) | {LOSS_WEIGHT: ("<f4",)}
     names = sorted(columns)
     row = np.dtype([(name, *types[name]) for name in names])
     config: Facts = {
@@ -128,8 +126,8 @@ def write_megatron(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
     with (folder / f"{shard.stem}.bin").open("wb") as file:
         for step, batch in batches_of(shard, wanted):
             ids, found = megatron_rows(batch, shifted=shifted)
-            if WEIGHT in batch:
-                found["rows_of_another_weight"] = int((batch[WEIGHT] != 1).sum())
+            if LOSS_WEIGHT in batch:
+                found["rows_of_another_weight"] = int((batch[LOSS_WEIGHT] != 1).sum())
             if any(found.values()) and not wanted.lossy:
                 raise _would_lose(step, found)
             lost = {name: lost[name] + found.get(name, 0) for name in lost}

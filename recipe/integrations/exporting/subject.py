@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.config import Recipe
-from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools
 from recipe.mixing.plan import make_plan
 from recipe.mixing.snapshot import start_of
 from recipe.run.opening import open_run
-from recipe.run.stream import RunStream
+from recipe.run.stream import RunStream, steps_there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,14 +39,7 @@ class Subject:
 
     def end(self) -> int:
         """Steps that there are: those planned, or fewer where a pool runs dry."""
-        stream = self.stream
-        if all(stream.recipe.exhaustion(name) == "repeat" for name in stream.pools):
-            return stream.num_steps
-        try:
-            last = deque(stream.walk(stream.snapshot(stream.step), stream.num_steps), maxlen=1)
-        except RecipeError:  # a step that fails: it says why when it is served
-            return stream.num_steps
-        return last[0].step if last else stream.step
+        return steps_there(self.stream, self.stream.step)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from torch.utils.data import Dataset
 
 from recipe.errors import RecipeError
 from recipe.integrations.megatron.rules import Attention, attention_of, check_dealt
+from recipe.mixing.reader import LOSS_WEIGHT
 from recipe.run.opening import open_run
 from recipe.run.state import State, stream_from
 from recipe.run.stream import RunStream
@@ -189,7 +190,7 @@ class MegatronStream(Dataset[Item]):
         item = {
             "tokens": torch.from_numpy(batch["input_ids"][row]),
             "labels": labels.where(counted, 0),
-            "loss_mask": counted.float() * float(batch["loss_weight"][row] if "loss_weight" in batch else 1),
+            "loss_mask": counted.float() * float(batch[LOSS_WEIGHT][row] if LOSS_WEIGHT in batch else 1),
             "position_ids": torch.from_numpy(batch["position_ids"][row].astype(np.int64)),
         }
         segments = batch["segment_ids"][row]

@@ -14,10 +14,9 @@ import torch
 import torch.distributed as dist
 
 from recipe.config import Recipe
+from recipe.mixing.reader import LOSS_WEIGHT
 
 IGNORED = -100
-LOSS_WEIGHT = "loss_weight"
-"""float32[rows] of a batch whose recipe has an objective."""
 
 
 class PoolLosses(NamedTuple):

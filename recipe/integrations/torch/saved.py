@@ -22,8 +22,6 @@ class Saved:
     step: int
     """First step that was not taken."""
     state: bytes
-    of_worker: bool
-    """Whether it is that of one of a loader's workers."""
 
 
 def read_saved(given: object) -> Saved:
@@ -52,7 +50,7 @@ def read_saved(given: object) -> Saved:
             "the state of a loader's worker; expected the trainer's: the loader's own load_state_dict deals "
             "states to workers"
         )
-    return Saved(step, given["state"], of_worker)
+    return Saved(step, given["state"])
 
 
 def whole_step(given: Any) -> int:

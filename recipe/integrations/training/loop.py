@@ -16,7 +16,7 @@ import torch
 
 from recipe.config import Recipe
 from recipe.errors import RecipeError
-from recipe.integrations.torch.losses import IGNORED, LOSS_WEIGHT, PoolLosses, pool_losses
+from recipe.integrations.torch.losses import IGNORED, PoolLosses, pool_losses
 from recipe.integrations.training import weights
 from recipe.integrations.training.heldout import read_held_out
 from recipe.integrations.training.model import GPT, GPTConfig, token_losses
@@ -24,6 +24,7 @@ from recipe.integrations.training.rate import rate_at
 from recipe.integrations.training.settings import Settings, settings_of
 from recipe.integrations.training.size import check_size, machine_memory
 from recipe.mixing.opening import close_pools, open_pools
+from recipe.mixing.reader import LOSS_WEIGHT
 from recipe.pools import Pool
 from recipe.run.holdings import Holding
 from recipe.run.manifests import run_manifests
