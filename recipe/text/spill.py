@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,31 @@ class Entry:
     """Plain values: id, group, tags, source; then sections, and what stands in front, where there are any."""
 
 
-def write_task(
-    folder: Path, number: int, entries: Sequence[Entry], dtype: np.dtype[Any], report: dict[str, Any]
-) -> None:
-    """Store the documents of one task; its report is written last and says that it is whole."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """What a task gives: its documents, sorted, as they are stored. Equal for equal batches, anywhere."""
+
+    tokens: Sequence[NDArray[Any]]
+    """One after the other; of any width that holds them."""
+    dtype: np.dtype[Any]
+    """Width in which they are stored."""
+    rows: bytes
+    index: NDArray[Any]
+    report: bytes
+    """JSON of what the task says of itself."""
+
+    def packed(self) -> Run:
+        """The same with all tokens in one array of the stored width, to be sent elsewhere."""
+        whole = np.empty(sum(map(len, self.tokens)), self.dtype)
+        start = 0
+        for tokens in self.tokens:
+            whole[start : start + len(tokens)] = tokens
+            start += len(tokens)
+        return replace(self, tokens=(whole,))
+
+
+def encode_run(entries: Sequence[Entry], dtype: np.dtype[Any], report: dict[str, Any]) -> Run:
+    """Sort the documents of one task and say where each begins."""
     entries = sorted(entries, key=lambda entry: (entry.key, entry.file, entry.line))
     index = np.zeros(len(entries) + 1, dtype=INDEX)
     rows = [json.dumps(entry.row, ensure_ascii=False).encode() for entry in entries]
@@ -64,17 +85,28 @@ def write_task(
     index["id"][:-1] = [id_hash(entry.row[0]) for entry in entries]
     index["token"][1:] = np.cumsum([len(entry.tokens) for entry in entries], dtype=np.uint64)
     index["row"][1:] = np.cumsum([len(row) for row in rows], dtype=np.uint64)
+    return Run(
+        tokens=[entry.tokens for entry in entries],
+        dtype=dtype,
+        rows=b"".join(rows),
+        index=index,
+        report=json.dumps(report, ensure_ascii=False).encode(),
+    )
+
+
+def store_run(folder: Path, number: int, run: Run) -> None:
+    """Store what one task gave; its report is written last and says that it is whole."""
     files = [_file(folder, number, ending) for ending in ("tokens", "rows", "npy")]
     with files[0].open("wb") as file:
-        for entry in entries:
-            for start in range(0, len(entry.tokens), SLICE_TOKENS):
-                part = entry.tokens[start : start + SLICE_TOKENS]
-                file.write(np.ascontiguousarray(part, dtype=dtype).data)
-    files[1].write_bytes(b"".join(rows))
-    np.save(files[2], index)
+        for tokens in run.tokens:
+            for start in range(0, len(tokens), SLICE_TOKENS):
+                part = tokens[start : start + SLICE_TOKENS]
+                file.write(np.ascontiguousarray(part, dtype=run.dtype).data)
+    files[1].write_bytes(run.rows)
+    np.save(files[2], run.index)
     for path in files:
         sync(path)
-    write_durably(report_file(folder, number), json.dumps(report, ensure_ascii=False).encode())
+    write_durably(report_file(folder, number), run.report)
 
 
 def id_hash(id: str | int) -> int:

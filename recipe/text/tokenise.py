@@ -30,7 +30,7 @@ from recipe.text.records import Raw
 from recipe.text.sections import section_starts, token_sections
 from recipe.text.shuffle import unit_key
 from recipe.text.sources import ReadOptions, SourceFile
-from recipe.text.spill import Entry, repeated_ids, report_file, write_task
+from recipe.text.spill import Entry, encode_run, repeated_ids, report_file, store_run
 from recipe.text.tokenizers import ByteTokenizer, Tokenizer
 
 #: Characters that are encoded in one call.
@@ -77,7 +77,8 @@ class Work:
             entries.append(Entry(key=key, file=place[0], line=place[1], tokens=tokens, row=row))
         tally.check()
         report = {"tally": tally.to_plain(), "refused": [refusal.to_plain() for refusal in refusals]}
-        write_task(self.folder, number, entries, token_dtype(self.tokenizer.vocab_size), report)
+        run = encode_run(entries, token_dtype(self.tokenizer.vocab_size), report)
+        store_run(self.folder, number, run)
 
     def _documents(
         self, number: int, batch: Batch, tally: Tally

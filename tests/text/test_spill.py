@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipe.text.spill import Entry, has_finished, merged, read_report, remove_unfinished, write_task
+from recipe.text.spill import (
+    Entry,
+    encode_run,
+    has_finished,
+    merged,
+    read_report,
+    remove_unfinished,
+    store_run,
+)
 
 DTYPE = np.dtype("<u2")
 KEYS = st.tuples(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**64 - 1]))
@@ -28,7 +36,7 @@ def test_merging_is_sorting(tmp_path_factory, tasks, range_bytes, start):
     for number, keys in enumerate(tasks):
         task = [entry(key, number, line) for line, key in enumerate(keys)]
         entries += task
-        write_task(folder, number, task, DTYPE, {})
+        store_run(folder, number, encode_run(task, DTYPE, {}))
     wanted = sorted(entries, key=lambda e: (e.key, e.file, e.line))[start:]
     found = list(merged(folder, len(tasks), DTYPE, start, range_bytes))
     assert [(e.key, e.file, e.line, e.tokens.tolist()) for e in found] == [
@@ -38,8 +46,8 @@ def test_merging_is_sorting(tmp_path_factory, tasks, range_bytes, start):
 
 
 def test_a_task_without_its_report_is_not_there(tmp_path):
-    write_task(tmp_path, 0, [entry((1, 1), 0, 1)], DTYPE, {"kept": 1})
-    write_task(tmp_path, 1, [entry((2, 2), 0, 2)], DTYPE, {})
+    store_run(tmp_path, 0, encode_run([entry((1, 1), 0, 1)], DTYPE, {"kept": 1}))
+    store_run(tmp_path, 1, encode_run([entry((2, 2), 0, 2)], DTYPE, {}))
     (tmp_path / "task-000001.json").unlink()
     remove_unfinished(tmp_path)
     assert has_finished(tmp_path)
