@@ -133,6 +133,9 @@ class Card:
     """Summary of what the pool was made from."""
     parts: tuple[PartRecord, ...]
     files: Mapping[str, FileRecord] = field(default_factory=dict)
+    about: Mapping[str, Any] | None = None
+    """What a public summary of training data asks (`recipe.pools.about`); not of the content: it may be said
+    later, and the fingerprint stays."""
 
     @property
     def num_tokens(self) -> int:
@@ -157,6 +160,8 @@ class Card:
         plain["max_id"] = _plain(self.max_id) if self.max_id else None
         plain["parts"] = [_plain(part) for part in self.parts]
         plain["files"] = {name: _plain(record) for name, record in self.files.items()}
+        if self.about is None:  # younger than many a pool
+            del plain["about"]
         return plain
 
     @classmethod
