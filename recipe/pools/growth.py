@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 from recipe.errors import Problem, RecipeError
 from recipe.pools.adopting import EXTENDS, refuse_pairs
 from recipe.pools.card import REPEATS_NAME, Card, FileRecord, extent_units
-from recipe.pools.imported import pairs_fingerprint
 from recipe.pools.leads import LEADS_DTYPE, LEADS_NAME
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
@@ -155,7 +154,8 @@ def _pair_prefixes(old: Pool | str, new: Pool) -> Iterator[Prefix]:
 
 
 def _pairs(new: Pool, parts: int) -> str:
-    return pairs_fingerprint([new.layout.part_path(k).with_suffix(".idx") for k in range(parts)])
+    assert new.layout.prefix is not None
+    return new.layout.prefix(0, parts)
 
 
 def _own_fingerprints(new: Pool, prefix: Prefix) -> list[str]:
@@ -238,6 +238,7 @@ def _different_part(old: Pool, new: Pool, where: str, fix: str) -> Problem:
 
 def _part_of(pool: Pool, k: int) -> object:
     if pool.layout.table is None:
-        return pairs_fingerprint([pool.layout.part_path(k).with_suffix(".idx")])
+        assert pool.layout.prefix is not None
+        return pool.layout.prefix(k, k + 1)
     part = pool.card.parts[k]
     return part.documents, part.tokens, part.hash, part.index_hash, part.rows_hash

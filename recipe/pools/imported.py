@@ -83,6 +83,7 @@ def open_pairs(
         table=None,
         reopen=reopen,
         declared=(eos, bos),
+        prefix=lambda first, end: pairs_fingerprint(pairs[first:end]),
     )
 
 

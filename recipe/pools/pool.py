@@ -49,10 +49,29 @@ class Layout:
     reopen: Callable[..., Pool]
     declared: tuple[int | None, int | None]
     """The eos and bos the opener was given; ``reopen`` gets them again."""
+    load_part: Callable[[int], NDArray[Any]] | None = None
+    """The stored tokens of a part, by its number, as one array that stays where it is in memory; None: the
+    token file, mapped."""
+    part_files: tuple[tuple[Path, ...], ...] | None = None
+    """All files of each part, the one with its tokens first; None: ``.bin`` and ``.idx`` in the folder."""
+    prefix: Callable[[int, int], str] | None = None
+    """Of imported files: the fingerprint of the pool that parts ``[first, end)`` are alone."""
+    check: Callable[[], list[Finding]] | None = None
+    """Of imported files: what is wrong with them; None: indices of pairs are compared with token files."""
+
+    def files(self, index: int) -> tuple[Path, ...]:
+        """The files of a part, the one with its tokens first."""
+        if self.part_files is not None:
+            return self.part_files[index]
+        return tuple(self.folder / f"{self.part_names[index]}{ending}" for ending in (".bin", ".idx"))
 
     def part_path(self, index: int) -> Path:
         """Token file of a part."""
-        return self.folder / f"{self.part_names[index]}.bin"
+        return self.files(index)[0]
+
+    def file_name(self, index: int) -> str:
+        """Token file of a part, as its folder has it."""
+        return self.part_path(index).relative_to(self.folder).as_posix()
 
 
 class Pool:
@@ -208,8 +227,11 @@ class Pool:
         tokens = self._parts[index]
         if tokens is None:
             # two threads may both map the part; either map serves
-            count = int(self.part_offsets[index + 1] - self.part_offsets[index])
-            tokens = map_array(self.layout.part_path(index), self.token_dtype, count)
+            if self.layout.load_part is not None:
+                tokens = self.layout.load_part(index)
+            else:
+                count = int(self.part_offsets[index + 1] - self.part_offsets[index])
+                tokens = map_array(self.layout.part_path(index), self.token_dtype, count)
             self._parts[index] = tokens
         return tokens
 
@@ -285,9 +307,7 @@ class Pool:
                 at = int(tokens.argmax())
                 if int(tokens[at]) > largest:
                     largest = int(tokens[at])
-                    found = MaxId(
-                        id=largest, part=f"{self.layout.part_names[index]}.bin", position=start + at
-                    )
+                    found = MaxId(id=largest, part=self.layout.file_name(index), position=start + at)
         return found
 
     def check_ids(self, limit: int) -> list[Problem]:
@@ -316,6 +336,8 @@ class Pool:
             what is wrong, naming part, block and bytes; empty if nothing is. Imported pairs carry no
             hashes: their indices are compared with their token files.
         """
+        if self.layout.check is not None:
+            return self.layout.check()
         if self.layout.table is None:
             return verify_pairs(self.layout.folder / f"{name}.idx" for name in self.layout.part_names)
         return verify_own(self.layout.folder, self.card, sample=None if full else sample, seed=seed)
@@ -394,9 +416,7 @@ class Pool:
                 if int(tokens.max()) < limit if high else int(tokens.min()) >= 0:
                     continue
                 at = int(np.argmax(tokens >= limit if high else tokens < 0))
-                return MaxId(
-                    id=int(tokens[at]), part=f"{self.layout.part_names[index]}.bin", position=start + at
-                )
+                return MaxId(id=int(tokens[at]), part=self.layout.file_name(index), position=start + at)
         return None
 
     def _id_problem(self, place: MaxId, limit: int) -> Problem:

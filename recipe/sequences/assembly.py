@@ -30,7 +30,7 @@ IGNORED = -100
 PADDING_ID = 0
 """What ``input_ids`` holds in padding; masked from attention and loss."""
 
-TOKEN_TYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16")
+TOKEN_TYPES = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32")
 """Token widths that can be read."""
 
 AHEAD_BYTES = 1 << 14

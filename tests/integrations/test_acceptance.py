@@ -184,7 +184,7 @@ def test_pairs_travel_with_their_tokens_or_not_at_all(giver, tmp_path):
     with recipe.start_run(recipe_from_plain(plain, source="test"), tmp_path / "run") as run:
         run.checkpoint(13)
     bare = hand_over_run(tmp_path / "run", tmp_path / "bare", Wanted(archive="none"))
-    assert "pool zh: Megatron pairs" in bare.notes[0]
+    assert "pool zh: imported files" in bare.notes[0]
     found = verdicts(verify_package(bare.path))
     assert found["state, statements, stream"] is None and found["audit"] is True
     assert verify_package(bare.path, pools_root=tmp_path).ok

@@ -35,7 +35,7 @@ def put_pool(staging: Staging, folder: str, pool: Pool, *, tokens: bool, documen
     """
     if inside(pool, tokens=tokens) == "nothing":
         return (
-            f"pool {pool.name}: Megatron pairs, whose marks are looked up in their tokens: nothing of it is "
+            f"pool {pool.name}: imported files, whose marks are looked up in their tokens: nothing of it is "
             "in the package, and what was drawn from it cannot be computed there (use --with-tokens)"
         )
     files = _files(pool, tokens=tokens, documents=documents)
@@ -51,7 +51,8 @@ def put_pool(staging: Staging, folder: str, pool: Pool, *, tokens: bool, documen
 def _files(pool: Pool, *, tokens: bool, documents: bool) -> dict[str, Path]:
     """The files to copy, by name in the pool's new folder."""
     layout = pool.layout
-    parts = [f"{part}{ending}" for part in layout.part_names for ending in (".bin", ".idx") if tokens]
+    paths = [path for part in range(pool.num_parts) for path in layout.files(part) if tokens]
+    parts = list(dict.fromkeys(path.relative_to(layout.folder).as_posix() for path in paths))
     if layout.table is None:
         return {name: layout.folder / name for name in parts}
     prepared = [PREPARED_NAME] if (layout.folder / PREPARED_NAME).is_file() else []
