@@ -69,11 +69,12 @@ def copy_documents(  # noqa: PLR0913  what may differ from the pool that is copi
             fix="choose at least one document",
         )  # fmt: skip
     card = pool.card
+    assert card.vocab_size is not None  # own pools state it
     before = {key: value for key, value in card.source.items() if key not in (EXTENDS, COPIED, REPEATS)}
     origin = {"fingerprint": card.fingerprint, "documents": len(numbers), "chosen": _hash(numbers)}
     with PoolWriter(
         out,
-        vocab_size=card.vocab_size,  # type: ignore[arg-type]  own pools state it
+        vocab_size=card.vocab_size,
         eos=card.eos,
         bos=card.bos,
         tokenizer=card.tokenizer,
