@@ -19,8 +19,7 @@ from recipe.mixing.weighing import Weighing
 from recipe.sequences.assembly import (
     FLAGS,
     MULTIPLE,
-    START,
-    STOP,
+    TOKENS,
     WHOLE_ROW,
     Sheet,
     Sources,
@@ -29,8 +28,8 @@ from recipe.sequences.assembly import (
     segment_lengths,
 )
 from recipe.sequences.page import Buffers
-from recipe.sequences.slicing import AHEAD, HAS_BOS, HAS_EOS, INFILLED, JOINED
-from recipe.sequences.transform import MARKERS
+from recipe.sequences.slicing import AHEAD, JOINED, Pieces
+from recipe.sequences.transform import positions_of
 
 SPAN_SEQUENCES = 4096
 """Sequences planned at once."""
@@ -82,8 +81,7 @@ class Span(NamedTuple):
         ends = self.sheet.ends[first : first + self.batch + 1]
         pieces = self.sheet.pieces[ends[0] : ends[-1]]
         flags = pieces[:, FLAGS]
-        sizes = pieces[:, STOP] - pieces[:, START] + ((flags & HAS_BOS) > 0) + ((flags & HAS_EOS) > 0)
-        sizes += MARKERS * ((flags & INFILLED) > 0)
+        sizes = positions_of(Pieces(*pieces[:, :TOKENS].T))
         sizes[(flags & AHEAD) > 0] = 0
         row_of = np.repeat(np.arange(self.batch), np.diff(ends))
         opens = np.flatnonzero((flags & JOINED) == 0)
@@ -107,8 +105,8 @@ def _dealt(num_steps: int, batch: int, deal: Deal) -> NDArray[np.int64]:
 def _labels(walked: Walked) -> NDArray[np.int64]:
     """int64[num_steps]: labels of every walked step, from the counts of its sequences."""
     labels = np.empty(len(walked.pools), np.int64)
-    for number, block in enumerate(walked.blocks):
-        rows, totals = np.flatnonzero(walked.block_of == number), block.totals[:, LABELS]
+    for block, rows in walked.by_block():
+        totals = block.totals[:, LABELS]
         labels[rows] = totals[walked.indices[rows] + 1] - totals[walked.indices[rows]]
     summed: NDArray[np.int64] = labels.reshape(walked.num_steps, -1).sum(axis=1)
     return summed

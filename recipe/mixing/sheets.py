@@ -25,7 +25,7 @@ from recipe.sequences.assembly import (
     Sheet,
     Sources,
 )
-from recipe.sequences.blocks import Rows
+from recipe.sequences.blocks import Block, Rows
 
 
 class Library:
@@ -74,12 +74,12 @@ class Library:
 
     def sheet(self, walked: Walked) -> Sheet:
         """The pieces of walked sequences, with where their documents lie."""
-        rows_of = [np.flatnonzero(walked.block_of == b) for b in range(len(walked.blocks))]
-        sizes = _sizes(walked, rows_of)
+        by_block = list(walked.by_block())
+        sizes = _sizes(walked, by_block)
         ends = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=ends[1:])
         pieces = np.empty((int(ends[-1]), 8), np.int64)
-        for rows, block in zip(rows_of, walked.blocks, strict=True):
+        for block, rows in by_block:
             if len(rows):
                 p = int(walked.pools[rows[0]])
                 pool, first_slot = self._pools[p], int(self._first_slot[p])
@@ -89,10 +89,10 @@ class Library:
         return Sheet(ends, walked.pools, pieces)
 
 
-def _sizes(walked: Walked, rows_of: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _sizes(walked: Walked, by_block: list[tuple[Block, NDArray[np.int64]]]) -> NDArray[np.int64]:
     """Pieces of every sequence."""
     sizes = np.empty(len(walked.pools), np.int64)
-    for rows, block in zip(rows_of, walked.blocks, strict=True):
+    for block, rows in by_block:
         indices = walked.indices[rows]
         sizes[rows] = block.rows.ends[indices + 1] - block.rows.ends[indices]
     return sizes

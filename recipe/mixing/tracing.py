@@ -191,8 +191,7 @@ class Search:
     def _hits(self, walked: Walked) -> list[Hit]:
         """The pieces of wanted documents in walked steps, in order."""
         hits: list[Hit] = []
-        for number, block in enumerate(walked.blocks):
-            rows = np.flatnonzero(walked.block_of == number)
+        for block, rows in walked.by_block():
             pool = int(walked.pools[rows[0]]) if len(rows) else -1
             if pool in self._wanted:
                 place = block.place

@@ -5,6 +5,7 @@ Everything that serves, accounts or resumes walks the same way; only the startin
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -51,6 +52,11 @@ class Walked(NamedTuple):
     indices: NDArray[np.int64]
     blocks: tuple[Block, ...]
     """The blocks that ``block_of`` numbers."""
+
+    def by_block(self) -> Iterator[tuple[Block, NDArray[np.int64]]]:
+        """Every block with the sequences that come from it, int64[n], in schedule order."""
+        for number, block in enumerate(self.blocks):
+            yield block, np.flatnonzero(self.block_of == number)
 
 
 class _Dry(Exception):  # noqa: N818 - no error: the run ends here

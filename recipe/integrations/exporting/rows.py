@@ -44,8 +44,7 @@ def counts_of(shard: Shard, wanted: Wanted) -> dict[str, dict[str, int]]:
     while walker.step < shard.stop:
         walked = walker.advance(shard.stop)
         kinds = np.ones((len(walked.pools), len(KINDS) + 1), np.int64)
-        for number, block in enumerate(walked.blocks):
-            here = np.flatnonzero(walked.block_of == number)
+        for block, here in walked.by_block():
             place = walked.indices[here]
             kinds[here, :-1] = block.totals[place + 1] - block.totals[place]
         batch = walked.stretch.batch
