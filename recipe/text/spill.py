@@ -7,15 +7,20 @@ keys after the other from all tasks and sorts it. What is in memory is the index
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.pools.blocks import document_hash
+from recipe.pools.contents import sorted_run
+from recipe.pools.splits import split_draw
 from recipe.pools.workplace import sync, write_durably
 
 INDEX = np.dtype(
@@ -26,6 +31,9 @@ INDEX = np.dtype(
 )
 """Key of the unit, place in the sources, hash of the document's id, first token and first byte of the row;
 a last entry ends the last document."""
+
+CONTENT = np.dtype([("high", "<u8"), ("low", "<u8"), ("number", "<u8"), ("draw", "<u8")])
+"""Hash of a document's tokens, its place in the index, and the draw of its split; sorted by hash."""
 
 #: Tokens of a range, in bytes: the second pass touches about so much at a time.
 RANGE_BYTES = 64 << 20
@@ -45,6 +53,8 @@ class Entry:
     tokens: NDArray[Any]
     row: tuple[Any, ...]
     """Plain values: id, group, tags, source; then sections, and what stands in front, where there are any."""
+    number: int = 0
+    """Of all documents of all tasks, where it was read from the disk."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +69,8 @@ class Run:
     index: NDArray[Any]
     report: bytes
     """JSON of what the task says of itself."""
+    contents: NDArray[Any] | None = None
+    """CONTENT[n], where equal documents are looked for."""
 
     def packed(self) -> Run:
         """The same with all tokens in one array of the stored width, to be sent elsewhere."""
@@ -70,8 +82,10 @@ class Run:
         return replace(self, tokens=(whole,))
 
 
-def encode_run(entries: Sequence[Entry], dtype: np.dtype[Any], report: dict[str, Any]) -> Run:
-    """Sort the documents of one task and say where each begins."""
+def encode_run(
+    entries: Sequence[Entry], dtype: np.dtype[Any], report: dict[str, Any], salt: int | None = None
+) -> Run:
+    """Sort the documents of one task and say where each begins; with a ``salt``, what each holds too."""
     entries = sorted(entries, key=lambda entry: (entry.key, entry.file, entry.line))
     index = np.zeros(len(entries) + 1, dtype=INDEX)
     rows = [json.dumps(entry.row, ensure_ascii=False).encode() for entry in entries]
@@ -91,12 +105,25 @@ def encode_run(entries: Sequence[Entry], dtype: np.dtype[Any], report: dict[str,
         rows=b"".join(rows),
         index=index,
         report=json.dumps(report, ensure_ascii=False).encode(),
+        contents=None if salt is None else _contents(entries, salt),
     )
+
+
+def _contents(entries: Sequence[Entry], salt: int) -> NDArray[Any]:
+    digests = [bytes.fromhex(document_hash(entry.tokens)) for entry in entries]
+    groups = [entry.row[1] for entry in entries]
+    draws = [split_draw(salt, group, digest) for group, digest in zip(groups, digests, strict=True)]
+    run = sorted_run(digests)
+    contents = np.empty(len(run), CONTENT)
+    for name in run.dtype.names or ():
+        contents[name] = run[name]
+    contents["draw"] = np.array(draws, np.uint64)[run["number"].astype(np.int64)]
+    return contents
 
 
 def store_run(folder: Path, number: int, run: Run) -> None:
     """Store what one task gave; its report is written last and says that it is whole."""
-    files = [_file(folder, number, ending) for ending in ("tokens", "rows", "npy")]
+    files = [task_file(folder, number, ending) for ending in ("tokens", "rows", "npy")]
     with files[0].open("wb") as file:
         for tokens in run.tokens:
             for start in range(0, len(tokens), SLICE_TOKENS):
@@ -104,6 +131,9 @@ def store_run(folder: Path, number: int, run: Run) -> None:
                 file.write(np.ascontiguousarray(part, dtype=run.dtype).data)
     files[1].write_bytes(run.rows)
     np.save(files[2], run.index)
+    if run.contents is not None:
+        files.append(task_file(folder, number, "contents"))
+        files[3].write_bytes(run.contents.tobytes())
     for path in files:
         sync(path)
     write_durably(report_file(folder, number), run.report)
@@ -116,12 +146,13 @@ def id_hash(id: str | int) -> int:
 
 def repeated_ids(folder: Path, num_tasks: int, most: int) -> list[tuple[str | int, str, str]]:
     """(id, place, other place) of ids that several documents have; ``most`` of them at most."""
-    runs = [_Run.open(folder, number, np.dtype("<u2"), 0, 0) for number in range(num_tasks)]
-    hashes = np.sort(np.concatenate([*(run.index["id"][:-1] for run in runs), np.zeros(0, "<u8")]))
+    hashes = np.concatenate([*(_ids(folder, number) for number in range(num_tasks)), np.zeros(0, "<u8")])
+    hashes.sort()
     twice = hashes[1:][hashes[1:] == hashes[:-1]][: 4 * most]
     places: dict[str | int, str] = {}
     found: list[tuple[str | int, str, str]] = []
-    for run in runs if len(twice) else ():
+    for number in range(num_tasks) if len(twice) else ():
+        run = _Run.open(folder, number, np.dtype("<u2"), 0, 0)
         for place in np.flatnonzero(np.isin(run.index["id"][:-1], twice)).tolist():
             id, _, _, source, *_ = run.row(place)
             if id in places:
@@ -130,9 +161,14 @@ def repeated_ids(folder: Path, num_tasks: int, most: int) -> list[tuple[str | in
     return found[:most]
 
 
+def _ids(folder: Path, number: int) -> NDArray[np.uint64]:
+    """Hashes of the ids of one task; of the whole index, no more is in memory."""
+    return np.array(np.load(task_file(folder, number, "npy"), mmap_mode="r")["id"][:-1])
+
+
 def report_file(folder: Path, number: int) -> Path:
     """There if and only if the task is whole."""
-    return _file(folder, number, "json")
+    return task_file(folder, number, "json")
 
 
 def read_report(folder: Path, number: int) -> dict[str, Any]:
@@ -153,37 +189,52 @@ def remove_unfinished(folder: Path) -> None:
             path.unlink()
 
 
-def merged(
-    folder: Path, num_tasks: int, dtype: np.dtype[Any], start: int = 0, range_bytes: int = RANGE_BYTES
-) -> Iterator[Entry]:
-    """All documents in the order of their keys, from document ``start`` on.
+def first_numbers(folder: Path, num_tasks: int) -> list[int]:
+    """The first number of each task's documents, then how many there are."""
+    paths = [task_file(folder, number, "npy") for number in range(num_tasks)]
+    return list(accumulate((len(np.load(path, mmap_mode="r")) - 1 for path in paths), initial=0))
 
-    Tokens are views of the files, to be used before the next entry is taken.
+
+def merged(  # noqa: PLR0913  what there is, and from where
+    folder: Path,
+    num_tasks: int,
+    dtype: np.dtype[Any],
+    start: int = 0,
+    range_bytes: int = RANGE_BYTES,
+    chosen: NDArray[np.bool_] | None = None,
+) -> Iterator[Entry]:
+    """The documents in the order of their keys, from document ``start`` of these on.
+
+    Tokens are views of the files, to be used before the next entry is taken. ``chosen`` says by number which
+    documents there are; None: all.
     """
-    size = sum(_file(folder, number, "tokens").stat().st_size for number in range(num_tasks))
+    size = sum(task_file(folder, number, "tokens").stat().st_size for number in range(num_tasks))
     bits = max(0, (size // range_bytes).bit_length())
-    skipped = 0
+    first, skipped = first_numbers(folder, num_tasks), 0
     for bucket in range(1 << bits):
         runs = [_Run.open(folder, number, dtype, bucket, bits) for number in range(num_tasks)]
-        runs = [run for run in runs if len(run.index) > 1]
-        count = sum(len(run.index) - 1 for run in runs)
-        if skipped + count <= start:
-            skipped += count
-            continue
-        yield from _sorted(runs, max(0, start - skipped))
+        places = [np.arange(len(run.index) - 1) for run in runs]
+        numbers = [place + run.first + base for place, run, base in zip(places, runs, first, strict=False)]
+        if chosen is not None:
+            kept = [chosen[number] for number in numbers]
+            places = [place[keep] for place, keep in zip(places, kept, strict=True)]
+            numbers = [number[keep] for number, keep in zip(numbers, kept, strict=True)]
+        count = sum(map(len, places))
+        if skipped + count > start:
+            yield from _sorted(runs, places, numbers, max(0, start - skipped))
         skipped += count
 
 
-def _sorted(runs: list[_Run], start: int) -> Iterator[Entry]:
+def _sorted(
+    runs: list[_Run], places: list[NDArray[np.int64]], numbers: list[NDArray[np.int64]], start: int
+) -> Iterator[Entry]:
     """Documents of one range of keys, in order."""
-    if not runs:
-        return
-    index = np.concatenate([run.index[:-1] for run in runs])
-    run_of = np.repeat(np.arange(len(runs)), [len(run.index) - 1 for run in runs])
-    place = np.concatenate([np.arange(len(run.index) - 1) for run in runs])
+    index = np.concatenate([run.index[place] for run, place in zip(runs, places, strict=True)])
+    run_of = np.repeat(np.arange(len(runs)), list(map(len, places)))
+    place, number = np.concatenate(places), np.concatenate(numbers)
     order = np.lexsort((index["line"], index["file"], index["low"], index["high"]))
     for at in order[start:].tolist():
-        yield runs[run_of[at]].entry(int(place[at]))
+        yield runs[run_of[at]].entry(int(place[at]), int(number[at]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,23 +244,27 @@ class _Run:
     index: NDArray[Any]
     tokens: NDArray[Any]
     rows: NDArray[np.uint8]
+    first: int = 0
+    """Place of its first document among the task's."""
 
     @classmethod
     def open(cls, folder: Path, number: int, dtype: np.dtype[Any], bucket: int, bits: int) -> _Run:
-        whole = np.load(_file(folder, number, "npy"), mmap_mode="r")
+        whole = np.load(task_file(folder, number, "npy"), mmap_mode="r")
         keys = whole["high"][:-1]
         first, last = 0, len(keys)
         if bits:
-            first = int(np.searchsorted(keys, np.uint64(bucket << (64 - bits))))
+            first = bisect_left(keys, bucket << (64 - bits))
             if bucket + 1 < 1 << bits:
-                last = int(np.searchsorted(keys, np.uint64((bucket + 1) << (64 - bits))))
+                last = bisect_left(keys, (bucket + 1) << (64 - bits))
         index = np.array(whole[first : last + 1])
         if len(index) < 2:
-            return cls(index, np.zeros(0, dtype), np.zeros(0, np.uint8))
-        tokens = np.memmap(_file(folder, number, "tokens"), dtype=dtype, mode="r")
-        return cls(index, tokens, np.memmap(_file(folder, number, "rows"), dtype=np.uint8, mode="r"))
+            return cls(index, np.zeros(0, dtype), np.zeros(0, np.uint8), first)
+        tokens = np.memmap(task_file(folder, number, "tokens"), dtype=dtype, mode="r")
+        return cls(
+            index, tokens, np.memmap(task_file(folder, number, "rows"), dtype=np.uint8, mode="r"), first
+        )
 
-    def entry(self, place: int) -> Entry:
+    def entry(self, place: int, number: int) -> Entry:
         here, after = self.index[place], self.index[place + 1]
         return Entry(
             key=(int(here["high"]), int(here["low"])),
@@ -217,6 +272,7 @@ class _Run:
             line=int(here["line"]),
             tokens=self.tokens[int(here["token"]) : int(after["token"])],
             row=self.row(place),
+            number=number,
         )
 
     def row(self, place: int) -> tuple[Any, ...]:
@@ -224,5 +280,6 @@ class _Run:
         return tuple(json.loads(self.rows[first:last].tobytes()))
 
 
-def _file(folder: Path, number: int, ending: str) -> Path:
+def task_file(folder: Path, number: int, ending: str) -> Path:
+    """A file of one task."""
     return folder / f"task-{number:06d}.{ending}"
