@@ -235,6 +235,16 @@ VERBS: dict[str, Verb] = {
         ),
         "recipe.cli.tokenizer_compare",
     ),
+    "pools list": Verb(
+        "the pools below folders or of a recipe: documents, tokens, tokenizer, size; what is not whole",
+        ("recipe pools list pools", "recipe pools list demo --json"),
+        "recipe.cli.pools_list",
+    ),
+    "pools describe": Verb(
+        "say where a pool's text comes from: kind, licence, dates, languages, generator",
+        ("recipe pools describe pools/web kind=crawled collected=2023-01..2024-05 languages=en",),
+        "recipe.cli.pools_describe",
+    ),
     "pools recount": Verb(
         "tokens of a pool's text under another tokenizer, exact or with an interval",
         ("recipe pools recount pools/web --tokenizer tokenizers/qwen3",),

@@ -11,6 +11,7 @@ from rich.progress import Progress as Bars
 
 from recipe.cli.options import add_json, number, whole
 from recipe.cli.output import print_json, print_tables, progress, say
+from recipe.pools.about import describe_pool, read_about
 from recipe.pools.pool import Pool
 from recipe.report.tables import table
 from recipe.text.kinds import FORMATS
@@ -35,6 +36,7 @@ Examples:
   recipe prepare pools/saved datasets/saved/train
   recipe prepare pools/notes notes.tar.zst --text-member md
   recipe prepare pools/web-2 texts/new.jsonl.zst --extends pools/web
+  recipe prepare pools/news news.jsonl --about kind=licensed --about languages=en --about collected=2024
 
 Interrupted, the same command goes on where it stopped. A pool made from the same is left as it is.
 Every record read is a document, empty, or left out for a reason: the numbers printed add up.
@@ -78,6 +80,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="find what repeats inside documents and groups, in stretches of at least N tokens (default: "
         f"{REPEATED_TOKENS}); for slicing: {{duplicates: drop}}",
+    )
+    parser.add_argument(
+        "--about",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE|FILE",
+        help="said of the texts in the pool's card: kind=crawled, licence=MIT, languages=en,zh …, or a YAML "
+        "file; repeatable; see recipe pools describe",
     )
     add_json(parser)
 
@@ -148,6 +158,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Prepare one pool and say what is in it."""
+    about = read_about(args.about, f"prepare {args.out} --about") if args.about else None
     tokenizer = load_tokenizer(args.tokenizer, eos=args.eos)
     options = PrepareOptions(
         seed=args.seed,
@@ -178,6 +189,8 @@ def execute(args: argparse.Namespace) -> int:
         pool = prepare_pool(
             args.sources, args.out, tokenizer, options, progress=_Watcher(bars, quiet=args.json)
         )
+    if about is not None:
+        describe_pool(pool.path, about)
     with pool:
         if args.json:
             print_json(_summary(pool))

@@ -22,7 +22,7 @@ _INT64 = np.dtype("<i8")
 _UINT32 = np.dtype("<u4")
 _HASHED_AT_OPENING = 4 << 20
 """Bytes of a file of boundaries that is read whole when it is opened, in a few milliseconds."""
-_OWN_FILES = ("offsets.npy", "hashes.npy", "documents.parquet", "part-00000.bin")
+OWN_FILES = ("offsets.npy", "hashes.npy", "documents.parquet", "part-00000.bin")
 
 
 def open_pool(path: Path | str, name: str, *, eos: int | None = None, bos: int | None = None) -> Pool:
@@ -50,7 +50,7 @@ def open_pool(path: Path | str, name: str, *, eos: int | None = None, bos: int |
 def _open(place: Path, name: str, eos: int | None, bos: int | None) -> Pool:
     if (place / CARD_NAME).is_file() and not (place / "settings.json").exists():
         return _open_own(place, name, eos, bos)
-    if place.is_dir() and any((place / file).exists() for file in _OWN_FILES):
+    if place.is_dir() and any((place / file).exists() for file in OWN_FILES):
         raise _missing(
             place, name, "a pool folder without its card: it was never finished, or copied in part"
         )
