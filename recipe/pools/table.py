@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 ROW_GROUP = 1 << 15
 _CACHED_GROUPS = 64
+DICTIONARY_BYTES = 1 << 16
+"""A dictionary with more holds tags of which most documents have their own: they are written as they are."""
 
 SCHEMA = pa.schema(
     [
@@ -50,10 +52,15 @@ class Row:
 
 
 def open_writer(path: Path) -> pq.ParquetWriter:
-    """A writer of the table: zstd, dictionaries where values repeat."""
+    """A writer of the table: zstd, dictionaries where values repeat.
+
+    Ids and sources are all different and come in no order: a dictionary of them would cost two bytes a
+    document beside the values themselves.
+    """
     return pq.ParquetWriter(
-        path, SCHEMA, compression="zstd", use_dictionary=["group_int", "group_str", "tags", "source"],
-        write_statistics=["id_int", "id_str"],
+        path, SCHEMA, compression="zstd", use_dictionary=["group_int", "group_str", "tags"],
+        dictionary_pagesize_limit=DICTIONARY_BYTES, write_statistics=["id_int", "id_str"],
+        column_encoding={"id_str": "DELTA_BYTE_ARRAY", "tokens": "DELTA_BINARY_PACKED"},
     )  # fmt: skip
 
 
