@@ -108,11 +108,12 @@ class Contents:
         self.bases: NDArray[np.int64] = np.cumsum([0, *(pool.num_numbers for pool in pools)])
         """int64[pools + 1]: the first document of each."""
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  closed by close
-        self._runs = list(self._write())
+        self.runs = list(self._write())
+        """Sorted, on disk."""
 
     def equal(self, at_once: int = RANGE_DOCUMENTS) -> Iterator[Equal]:
         """Every text that several documents have."""
-        return equal_documents(self._runs, at_once=at_once)
+        return equal_documents(self.runs, at_once=at_once)
 
     def pool_of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64[n]: the pools that documents are in."""
@@ -129,7 +130,7 @@ class Contents:
 
     def close(self) -> None:
         """Remove the file."""
-        self._runs = []
+        self.runs = []
         self._file.close()
 
     def __enter__(self) -> Contents:
