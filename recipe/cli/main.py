@@ -240,6 +240,14 @@ VERBS: dict[str, Verb] = {
         ("recipe pools list pools", "recipe pools list demo --json"),
         "recipe.cli.pools_list",
     ),
+    "pools show": Verb(
+        "what is in a pool: counts, lengths, tags, what was left out, documents as text",
+        (
+            "recipe pools show pools/web",
+            "recipe pools show pools/web --samples 10 --tokenizer tokenizers/ours",
+        ),
+        "recipe.cli.pools_show",
+    ),
     "pools describe": Verb(
         "say where a pool's text comes from: kind, licence, dates, languages, generator",
         ("recipe pools describe pools/web kind=crawled collected=2023-01..2024-05 languages=en",),

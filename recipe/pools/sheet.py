@@ -1,0 +1,139 @@
+"""One pool looked at closely: lengths, groups, tags, what was left out; in pieces, of pools of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.pools.adopting import EXTENDS
+from recipe.pools.card import Card
+from recipe.pools.listing import listed
+from recipe.pools.pool import Pool
+from recipe.pools.tag_counts import tag_counts
+
+_PIECE = 1 << 20
+LARGEST, VALUES = 5, 8
+
+
+def sheet_of(pool: Pool, *, largest: int = LARGEST, values: int = VALUES) -> dict[str, Any]:
+    """What is in a pool, as plain values.
+
+    Args:
+        pool: any.
+        largest: documents that are named, those with most tokens.
+        values: of each tag, the most frequent.
+    """
+    card = pool.card
+    documents, tokens, longest = _lengths(pool, largest)
+    return {
+        **listed(pool).to_plain(),
+        "about": dict(card.about or {}),
+        "longest": card.max_document_tokens,
+        "max_id": None if card.max_id is None else card.max_id.id,
+        "marks": {"bos": _mark(card.bos, card.bos_stored), "eos": _mark(card.eos, card.eos_stored)},
+        "ids_are": card.ids,
+        "extent_units": card.extent_units,
+        "histogram": [
+            {"from": 2**k // 2, "to": max(2**k - 1, 0), "documents": d, "tokens": t}
+            for k, (d, t) in enumerate(zip(documents.tolist(), tokens.tolist(), strict=True))
+        ],
+        "groups": _groups(pool),
+        "boundaries": _boundaries(pool),
+        "left_out": left_out(card),
+        "largest": _named(pool, longest),
+        "tags": {key: asdict(tag) for key, tag in tag_counts(pool, values).items()},
+        "source": dict(card.source),
+        "seed": card.seed,
+    }
+
+
+def left_out(card: Card) -> dict[str, Any]:
+    """Records read, and what became of them; ``adds_up`` is None where no reading is on record.
+
+    Of a pool that extends others, theirs too.
+    """
+    readings = [card.source, *(entry["source"] for entry in card.source.get(EXTENDS, ()))]
+    known = [one["read"]["read"] for one in readings if isinstance(one.get("read"), Mapping)]
+    dropped = {reason: count for reason, count in card.dropped.items() if isinstance(count, int)}
+    read = sum(known) if len(known) == len(readings) else None
+    return {
+        "read": read,
+        "documents": card.num_documents,
+        "reasons": dropped,
+        "adds_up": None if read is None else read == card.num_documents + sum(dropped.values()),
+    }
+
+
+def lengths_of(pool: Pool, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[n]: body tokens of documents."""
+    offsets = pool.offsets
+    stored = np.asarray(offsets[numbers + 1]) - np.asarray(offsets[numbers])
+    return stored - pool.fronts(numbers) - pool.stored_marks(numbers)[1]
+
+
+def pieces(pool: Pool) -> Iterator[NDArray[np.int64]]:
+    """The numbers of a pool's documents, about a million at a time."""
+    for start in range(0, pool.num_numbers, _PIECE):
+        numbers = np.arange(start, min(start + _PIECE, pool.num_numbers))
+        yield numbers[pool.holds(numbers)]
+
+
+def _lengths(pool: Pool, largest: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Documents and tokens by bits of the length, and the longest documents, longest first."""
+    documents, tokens = np.zeros(65, np.int64), np.zeros(65, np.int64)
+    best = np.zeros((0, 2), np.int64)
+    for numbers in pieces(pool):
+        lengths = lengths_of(pool, numbers)
+        bits = np.frexp(lengths.astype(np.float64))[1]
+        documents += np.bincount(bits, minlength=65)
+        tokens += np.bincount(bits, lengths, 65).astype(np.int64)  # exact: a piece's sum is below 2**53
+        here = np.argsort(-lengths, kind="stable")[:largest]
+        both = np.concatenate([best, np.column_stack([numbers[here], lengths[here]])])
+        best = both[np.argsort(-both[:, 1], kind="stable")[:largest]]
+    used = int(np.flatnonzero(documents)[-1]) + 1 if documents.any() else 0
+    return documents[:used], tokens[:used], best[:, 0]
+
+
+def _named(pool: Pool, numbers: NDArray[np.int64]) -> list[dict[str, Any]]:
+    return [
+        {"id": row.id, "tokens": row.tokens, "group": row.group, "part": row.part, "source": row.source}
+        for row in pool.rows(numbers)
+    ]
+
+
+def _groups(pool: Pool) -> dict[str, Any] | None:
+    """Units of several documents; None where every document is a unit."""
+    if pool.units is None:
+        return None
+    members = pool.members
+    starts = np.asarray(pool.units)
+    sizes = np.diff(starts) if members is None else starts[members + 1] - starts[members]
+    several = sizes[sizes > 1]
+    return {
+        "units": len(sizes),
+        "of_several": len(several),
+        "documents": int(several.sum()),
+        "most_documents": int(sizes.max(initial=0)),
+    }
+
+
+def _boundaries(pool: Pool) -> dict[str, int]:
+    """What else is known of a pool's texts, counted; over its whole folder where it is a view."""
+    found = {}
+    if pool.sections is not None:
+        found["sections that begin inside documents"] = len(pool.sections)
+    if pool.needs is not None:
+        found["needs of sections"] = len(pool.needs)
+    if pool.repeats is not None:
+        found["tokens that repeat others of their document or group"] = int(np.diff(pool.repeats).sum())
+    if pool.leads is not None:
+        found["documents with special tokens in front"] = int((pool.leads > 0).sum())
+    return found
+
+
+def _mark(mark: int | None, stored: str) -> dict[str, Any]:
+    return {"id": mark, "stored": stored}

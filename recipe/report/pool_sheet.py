@@ -1,0 +1,180 @@
+"""One pool on a page: counts, lengths, what was left out, tags, samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from recipe.report.figures import amount, byte_size, ratio
+from recipe.report.pools import SHORT, about_table, made_by, said
+from recipe.report.tables import table
+from recipe.text.pool_samples import visible
+
+_BAR = 40
+_LONGEST = 72
+"""Characters of a value in a table; what is longer ends with an ellipsis."""
+
+
+def sheet_tables(sheet: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """What `recipe.pools.sheet.sheet_of` says, with ``samples`` where some were drawn."""
+    yield _counts(sheet)
+    if sheet["about"]:
+        yield about_table(sheet["path"], sheet["about"])
+    yield _left_out(sheet["left_out"])
+    yield _lengths(sheet["histogram"])
+    if sheet["largest"]:
+        yield _largest(sheet["largest"])
+    for key, tag in sheet["tags"].items():
+        yield _tag(key, tag, sheet["documents"])
+    yield _source(sheet["source"])
+    for sample in sheet.get("samples", ()):
+        yield from _sample(sample)
+
+
+def _counts(sheet: Mapping[str, Any]) -> Group:
+    marks = ", ".join(
+        f"{name} {mark['id']} ({mark['stored']} stored)"
+        for name, mark in sheet["marks"].items()
+        if mark["id"] is not None
+    )
+    rows = [
+        ("documents", f"{sheet['documents']:,}"),
+        ("units", f"{sheet['units']:,}"),
+        *_group_rows(sheet["groups"]),
+        ("tokens" if sheet["counted"] == "exact" else "tokens, about", f"{sheet['tokens']:,}"),
+        ("special tokens", f"{sheet['special']:,}"),
+        ("longest document", f"{sheet['longest']:,}"),
+        *((what, f"{count:,}") for what, count in sheet["boundaries"].items()),
+        ("tokenizer", made_by(sheet)),
+        ("ids", "–" if sheet["vocab_size"] is None else f"{sheet['vocab_size']:,}, as {sheet['dtype']}"),
+        ("largest id", "–" if sheet["max_id"] is None else f"{sheet['max_id']:,}"),
+        ("marks", marks or "none"),
+        ("parts", f"{sheet['parts']:,}"),
+        ("on disk", "–" if sheet["bytes"] is None else byte_size(sheet["bytes"])),
+        ("shuffled", f"yes, seed {sheet['seed']}" if sheet["shuffled"] else "no, or not known"),
+        ("fingerprint", sheet["fingerprint"][: 2 * SHORT]),
+    ]
+    return table(f"pool {sheet['path']}", ("what", "how many"), rows)
+
+
+def _group_rows(groups: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    if groups is None:
+        return []
+    return [
+        ("groups of several documents", f"{groups['of_several']:,}"),
+        ("documents in them", f"{groups['documents']:,}"),
+        ("most documents of a group", f"{groups['most_documents']:,}"),
+    ]
+
+
+def _left_out(left: Mapping[str, Any]) -> Group:
+    rows = [("documents", f"{left['documents']:,}")]
+    rows += [(f"left out: {why.replace('_', ' ')}", f"{n:,}") for why, n in left["reasons"].items()]
+    if left["read"] is None:
+        return table("records", ("what", "how many"), rows, caption="how many were read is not on record")
+    total = ("read", f"{left['read']:,}")
+    told = "adds up" if left["adds_up"] else "does NOT add up: recipe pools verify"
+    return table("records", ("what", "how many"), rows, total=total, caption=told)
+
+
+def _lengths(histogram: Sequence[Mapping[str, int]]) -> Group:
+    most = max((row["documents"] for row in histogram), default=0)
+    first = next((place for place, row in enumerate(histogram) if row["documents"]), 0)
+    total = sum(row["tokens"] for row in histogram)
+    rows = [
+        (
+            f"{row['from']:,}" if row["from"] == row["to"] else f"{row['from']:,} – {row['to']:,}",
+            f"{row['documents']:,}",
+            bar(row["documents"], most),
+            amount(row["tokens"]),
+            ratio(row["tokens"], total),
+        )
+        for row in histogram[first:]
+    ]
+    made = table("lengths, in tokens", ("tokens", "documents", "", "tokens in all", "share"), rows)
+    bars = made.renderables[1]
+    assert isinstance(bars, Table), bars
+    bars.columns[2].justify = "left"
+    return made
+
+
+def bar(count: int, most: int, width: int = _BAR) -> str:
+    """A bar whose length is the count's part of the most, with eighths of a character.
+
+    >>> bar(8, 8, 4), bar(1, 8, 4), bar(1, 1000, 4), bar(0, 8, 4)
+    ('████', '▌   ', '▏   ', '    ')
+    """
+    eighths = count * width * 8 // most if most else 0
+    eighths = max(eighths, 1) if count else 0
+    return ("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()).ljust(width)
+
+
+def _largest(rows: Sequence[Mapping[str, Any]]) -> Group:
+    cells = [
+        (
+            _cell(row["id"]),
+            f"{row['tokens']:,}",
+            "" if row["group"] is None else _cell(row["group"]),
+            row["part"],
+        )
+        for row in rows
+    ]
+    return table("largest documents", ("id", "tokens", "group", "part"), cells)
+
+
+def _tag(key: str, tag: Mapping[str, Any], documents: int) -> Group:
+    rows = [
+        (
+            _cell(one["value"]),
+            f"{one['documents']:,}",
+            f"{one['tokens']:,}",
+            ratio(one["tokens"], tag["tokens"]),
+        )
+        for one in tag["top"]
+    ]
+    if missing := documents - tag["documents"]:
+        rows.append(("(without this tag)", f"{missing:,}", "", ""))
+    many = "more values than are counted" if tag["values"] is None else f"{tag['values']:,} values"
+    more = tag["values"] is None or tag["values"] > len(tag["top"])
+    caption = f"{many}; each other one has at most {tag['below']:,} documents" if more else many
+    return table(f"tag {_cell(key)}", ("value", "documents", "tokens", "share"), rows, caption=caption)
+
+
+def _source(source: Mapping[str, Any]) -> Group:
+    rows = [(key, _cell(_told(value))) for key, value in _flat(source)]
+    return table("made from", ("key", "value"), rows or [("", "not stated")])
+
+
+def _flat(source: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in source.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            for place, one in enumerate(value):
+                yield from _flat(one, f"{prefix}{key}.{place}.")
+        elif value not in ({}, [], None):
+            yield f"{prefix}{key}", value
+
+
+def _told(value: Any) -> str:
+    return f"{value:,}" if type(value) is int else said(value)
+
+
+def _sample(sample: Mapping[str, Any]) -> Iterator[Text]:
+    tags = ", ".join(f"{key}: {said(value)}" for key, value in sample["tags"].items())
+    head = f"── document {_cell(sample['id'])}, {sample['tokens']:,} tokens{f'; {tags}' if tags else ''} ──"
+    yield Text(visible(head), style="bold green")
+    more = sample["tokens"] - sample["shown"]
+    text = " ".join(map(str, sample["ids"])) if sample["text"] is None else visible(sample["text"])
+    yield Text(text + (f" … {more:,} tokens more" if more else ""))
+    yield Text("")
+
+
+def _cell(value: Any) -> str:
+    """A text of somebody else's on one line."""
+    text = visible(" ".join(str(value).split()))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

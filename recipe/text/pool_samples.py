@@ -1,0 +1,76 @@
+"""Documents of a pool drawn by chance, as text that a terminal can show."""
+
+from __future__ import annotations
+
+import unicodedata
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from recipe.pools.pool import Pool
+from recipe.text.tokenizers import Tokenizer
+
+SHOWN_TOKENS = 200
+"""Of a sample, unless somebody says otherwise."""
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def samples_of(
+    pool: Pool, count: int, seed: int, tokenizer: Tokenizer | None, most: int = SHOWN_TOKENS
+) -> list[dict[str, Any]]:
+    """``count`` documents drawn evenly, as their rows and the text that their first ``most`` tokens spell.
+
+    Without a tokenizer the ids stand in place of the text. Another seed draws other documents.
+    """
+    rows = []
+    for number in _drawn(pool, count, seed):
+        body = pool.tokens(number)
+        [row] = pool.rows([number])
+        first = body[:most]
+        rows.append(
+            {
+                "document": number,
+                "id": row.id,
+                "group": row.group,
+                "tags": dict(row.tags),
+                "source": row.source,
+                "tokens": len(body),
+                "shown": len(first),
+                "text": None if tokenizer is None else tokenizer.decode(first),
+                "ids": first.tolist() if tokenizer is None else None,
+            }
+        )
+    return rows
+
+
+def visible(text: str) -> str:
+    """A text in which nothing moves a cursor, hides or reorders: such characters are named.
+
+    >>> visible("a\\x1b[31m b\\u202e\\n\\tc")
+    'a⟨U+001B⟩[31m b⟨U+202E⟩\\n\\tc'
+    """
+    return "".join(
+        f"⟨U+{ord(sign):04X}⟩" if sign not in "\n\t" and unicodedata.category(sign) in _HIDDEN else sign
+        for sign in text
+    )
+
+
+def _drawn(pool: Pool, count: int, seed: int) -> list[int]:
+    """Different documents, each as likely as any other, in the order they were drawn."""
+    members = _members(pool)
+    found: dict[int, None] = {}
+    draw = 0
+    while len(found) < min(count, len(members)):
+        digest = blake2b(f"sample {seed} {draw}".encode(), digest_size=8).digest()
+        found[int(members[int.from_bytes(digest) * len(members) >> 64])] = None
+        draw += 1
+    return list(found)
+
+
+def _members(pool: Pool) -> range | np.ndarray[Any, np.dtype[np.int64]]:
+    """The numbers of its documents."""
+    if pool.members is None:
+        return range(pool.num_numbers)
+    numbers = np.arange(pool.num_numbers)
+    return numbers[pool.holds(numbers)]
