@@ -15,7 +15,7 @@ from recipe.pools.about import describe_pool, read_about
 from recipe.pools.pool import Pool
 from recipe.report.tables import table
 from recipe.text.kinds import FORMATS
-from recipe.text.preparation import PrepareOptions, Progress
+from recipe.text.preparation import ENGINES, PrepareOptions, Progress
 from recipe.text.prepare import QUARANTINE_NAME, prepare_pool
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import load_tokenizer
@@ -36,6 +36,7 @@ Examples:
   recipe prepare pools/saved datasets/saved/train
   recipe prepare pools/notes notes.tar.zst --text-member md
   recipe prepare pools/web-2 texts/new.jsonl.zst --extends pools/web
+  recipe prepare pools/big s3://corpora/big --engine ray --ray-address auto
   recipe prepare pools/news news.jsonl --about kind=licensed --about languages=en --about collected=2024
 
 Interrupted, the same command goes on where it stopped. A pool made from the same is left as it is.
@@ -66,7 +67,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--eos", metavar="TOKEN", help="token stored after each document")
     _add_reading(parser)
     parser.add_argument("--seed", type=whole, default=0, metavar="N", help="of the document shuffle")
-    parser.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one a core)")
+    parser.add_argument(
+        "--workers",
+        type=_positive,
+        metavar="N",
+        help="processes (default: one a core, or a CPU of a Ray cluster that runs already)",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default="local",
+        help="where they are: on this machine (default), or on a Ray cluster; changes no byte",
+    )
+    parser.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="of a cluster that runs: auto, HOST:PORT or ray://HOST:PORT (default: RAY_ADDRESS; without "
+        "it, or with local, one is started here and ended)",
+    )
     parser.add_argument("--part-tokens", type=_positive, metavar="N", help="stored tokens of a file at most")
     parser.add_argument("--overwrite", action="store_true", help="replace a pool made from something else")
     parser.add_argument(
@@ -163,6 +181,8 @@ def execute(args: argparse.Namespace) -> int:
     options = PrepareOptions(
         seed=args.seed,
         workers=args.workers,
+        engine=args.engine,
+        ray_address=args.ray_address,
         part_tokens=args.part_tokens,
         overwrite=args.overwrite,
         extends=args.extends,

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from recipe.errors import RecipeError
 from recipe.pools.card import content_hash
 from recipe.pools.pool import Pool
 from recipe.text.records import CLEANING_VERSION
@@ -15,6 +16,9 @@ from recipe.text.sections import SECTIONS_VERSION
 from recipe.text.shuffle import SHUFFLE_VERSION
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import Tokenizer
+
+EngineName = Literal["local", "ray"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +28,13 @@ class PrepareOptions:
     seed: int = 0
     """Of the global document shuffle; 0 ≤ seed < 2**63."""
     workers: int | None = None
-    """Processes that tokenise; None: one for each core this process may use. Changes no byte."""
+    """Processes that tokenise; None: one for each core this process may use, or every one of a cluster that
+    runs already. Changes no byte."""
+    engine: EngineName = "local"
+    """Where they are: ``local``, on this machine; ``ray``, on a Ray cluster. Changes no byte."""
+    ray_address: str | None = None
+    """Of a cluster that runs (``auto``, ``HOST:PORT``, ``ray://HOST:PORT``); None: what ``RAY_ADDRESS``
+    says, or else one is started here, and ended."""
     part_tokens: int | None = None
     """Stored tokens of a part at most; None: the default of pools."""
     overwrite: bool = False
@@ -37,7 +47,14 @@ class PrepareOptions:
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
+        """Refuse what means nothing."""
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine is one of {', '.join(ENGINES)}, not {self.engine!r}")
+        if self.ray_address is not None and self.engine != "ray":
+            raise RecipeError.single(
+                "prepare", "ray_address", given=f"{self.ray_address} with --engine {self.engine}",
+                expected="an address for --engine ray", fix="add --engine ray, or leave the address out",
+            )  # fmt: skip
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed lies in 0..2**63-1, not {self.seed}")
         if self.workers is not None and self.workers < 1:

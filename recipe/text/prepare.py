@@ -21,6 +21,8 @@ from recipe.pools.settings import PoolSettings, token_dtype
 from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
 from recipe.text.documents import Tally
+from recipe.text.engines import check_engine
+from recipe.text.first_pass import tokenise
 from recipe.text.hold import clear, held, remove
 from recipe.text.inputs import TASKS_VERSION, FileInput, Input, MadeInput
 from recipe.text.preparation import (
@@ -35,7 +37,7 @@ from recipe.text.preparation import (
 from recipe.text.quarantine import gathered_tally, write_quarantine
 from recipe.text.sources import list_sources
 from recipe.text.spill import has_finished, merged, remove_unfinished
-from recipe.text.tokenise import Work, tokenise
+from recipe.text.tokenise import Work
 from recipe.text.tokenizers import Tokenizer
 
 RECORD_NAME = "prepare.json"
@@ -123,6 +125,7 @@ class _Preparation:
     def __init__(
         self, source: Input, out: Path, tokenizer: Tokenizer, options: PrepareOptions, tell: Tell
     ) -> None:
+        check_engine(options)
         self.source, self.out, self.tokenizer, self.options, self.tell = source, out, tokenizer, options, tell
         self.extends = None if options.extends is None else open_pool(options.extends, out.name)
         self.settings = settings_of(tokenizer, options, self.extends)
@@ -197,14 +200,13 @@ class _Preparation:
             return _Read(finished["tasks"], finished["contents"])
         remove_unfinished(self.spill)
         work = Work(
-            folder=self.spill,
             tokenizer=self.tokenizer,
             fingerprint=self.settings["tokenizer"],
             seed=self.options.seed,
             read=self.options.read,
             files=self.source.files,
         )
-        tasks = tokenise(self.source, work, self.options.num_workers, self.tell)
+        tasks = tokenise(self.source, work, self.spill, self.options, self.tell)
         read = _Read(tasks, self.source.contents())
         write_durably(
             self.spill / _READ, json.dumps({"tasks": read.tasks, "contents": read.contents}).encode()

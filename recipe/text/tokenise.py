@@ -1,61 +1,45 @@
-"""First pass: records → tokens → sorted runs on disk, on all cores, a task at a time."""
+"""A task of the first pass: records → tokens → one sorted run."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
-from multiprocessing import connection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import RecipeError
 from recipe.pools.sections import Section
 from recipe.pools.settings import token_dtype
-from recipe.text.documents import MAX_PROBLEMS, Document, Refusal, Tally
-from recipe.text.inputs import Batch, Input
+from recipe.text.documents import Document, Refusal, Tally
+from recipe.text.inputs import Batch
 from recipe.text.leads import lead_of
-from recipe.text.preparation import Progress, Tell
 from recipe.text.readers import parse_batch
 from recipe.text.records import Raw
 from recipe.text.sections import section_starts, token_sections
 from recipe.text.shuffle import unit_key
 from recipe.text.sources import ReadOptions, SourceFile
-from recipe.text.spill import Entry, encode_run, repeated_ids, report_file, store_run
-from recipe.text.tokenizers import ByteTokenizer, Tokenizer
+from recipe.text.spill import Entry, Run, encode_run
+from recipe.text.tokenizers import Tokenizer
 
 #: Characters that are encoded in one call.
 ENCODE_CHARACTERS = 1 << 20
-#: Stored bytes below which other processes would start later than this one is done.
-SMALL_BYTES = 4 << 20
-SMALL_BYTES_OF_BYTES = 64 << 20
-
-
-PLACE_IDS = "--place-ids takes file and line for the id; --id-key names another key"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What every task needs."""
+    """What every task needs; it is sent to where tasks run."""
 
-    folder: Path
     tokenizer: Tokenizer
     fingerprint: str
     seed: int
     read: ReadOptions
     files: tuple[SourceFile, ...]
+    salt: int | None = None
+    """Of a split; where equal documents are looked for, there is one."""
 
-    def do(self, number: int, batch: Batch) -> None:
-        """Tokenise one batch and store it.
+    def run(self, number: int, batch: Batch) -> Run:
+        """Tokenise one batch: a function of the batch and its number alone, the same wherever it runs.
 
         Raises:
             RecipeError: ``on_bad: error`` and a record gives no document.
@@ -77,8 +61,7 @@ class Work:
             entries.append(Entry(key=key, file=place[0], line=place[1], tokens=tokens, row=row))
         tally.check()
         report = {"tally": tally.to_plain(), "refused": [refusal.to_plain() for refusal in refusals]}
-        run = encode_run(entries, token_dtype(self.tokenizer.vocab_size), report)
-        store_run(self.folder, number, run)
+        return encode_run(entries, token_dtype(self.tokenizer.vocab_size), report, self.salt)
 
     def _documents(
         self, number: int, batch: Batch, tally: Tally
@@ -134,104 +117,3 @@ class Work:
                 texts, size = [], 0
         if texts:
             yield from self.tokenizer.encode_batch(texts)
-
-
-def tokenise(source: Input, work: Work, num_workers: int, tell: Tell) -> int:
-    """Run every task that is not done yet; the number of tasks.
-
-    Raises:
-        RecipeError: a bad record (``on_bad: error``), ids that are not unique, or a process that died.
-    """
-    num_tasks = _tokenise(source, work, num_workers, tell)
-    check_ids(work.folder, num_tasks)
-    return num_tasks
-
-
-def check_ids(folder: Path, num_tasks: int) -> None:
-    """Refuse ids that several documents of these tasks have.
-
-    Raises:
-        RecipeError: naming the first ones and both places.
-    """
-    found = repeated_ids(folder, num_tasks, MAX_PROBLEMS)
-    problems = [
-        Problem(two, f"id {id!r}, as {one}", "an id of its own for each document", PLACE_IDS)
-        for id, one, two in found
-    ]
-    if problems:
-        raise RecipeError("ids that several documents have", problems)
-
-
-def _tokenise(source: Input, work: Work, num_workers: int, tell: Tell) -> int:
-    small = SMALL_BYTES_OF_BYTES if isinstance(work.tokenizer, ByteTokenizer) else SMALL_BYTES
-    if num_workers == 1 or (source.total_bytes or 0) < small:
-        return _run(source, work, lambda number, batch: work.do(number, batch), tell)
-    return _run_in_processes(source, work, num_workers, tell)
-
-
-def _run(source: Input, work: Work, do: Callable[[int, Batch], None], tell: Tell) -> int:
-    number = 0
-    for number, (batch, done) in enumerate(source.batches(), start=1):
-        if not report_file(work.folder, number - 1).exists():
-            do(number - 1, batch)
-        if number >= 8 and number & (number - 1) == 0:  # hours before the end, at little cost
-            done_tasks = (n for n in count() if not report_file(work.folder, n).exists())
-            check_ids(work.folder, next(done_tasks))
-        tell(Progress(phase="read", done=done, total=source.total_bytes))
-    return number
-
-
-def _run_in_processes(source: Input, work: Work, num_workers: int, tell: Tell) -> int:
-    """Tasks in flight are bounded, so that reading does not run ahead of tokenising."""
-    context = multiprocessing.get_context("spawn")
-    running: deque[Future[None]] = deque()
-    pool = ProcessPoolExecutor(num_workers, context, initializer=_begin, initargs=(work,))
-
-    def do(number: int, batch: Batch) -> None:
-        running.append(pool.submit(_do, number, batch))
-        if len(running) > num_workers + 1:
-            running.popleft().result()
-
-    try:
-        num_tasks = _run(source, work, do, tell)
-        while running:
-            running.popleft().result()
-        return num_tasks
-    except BrokenProcessPool as error:
-        raise RecipeError.single(
-            "prepare",
-            "workers",
-            given="a process that died",
-            expected="all processes to finish (out of memory? or a script without a main guard)",
-            fix="run the same again, it goes on where it stopped; with fewer --workers it needs less memory",
-        ) from error
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-_work: Work | None = None
-
-
-def _begin(work: Work) -> None:
-    """In a new process: one tokenizer, one thread; it ends with the process that started it."""
-    global _work
-    # a thread of the library's own has memory of its own: a quarter faster than this one would be
-    os.environ["TOKENIZERS_PARALLELISM"], os.environ["RAYON_NUM_THREADS"] = "true", "1"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    if work.tokenizer.fingerprint() != work.fingerprint:
-        raise RuntimeError(f"the tokenizer {work.tokenizer.spec} changed while text was prepared")
-    _work = work
-
-
-def _end_with_parent() -> None:
-    """A killed parent closes nothing: without this its workers would wait, and write, for ever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    connection.wait([parent.sentinel])
-    os._exit(1)
-
-
-def _do(number: int, batch: Batch) -> None:
-    assert _work is not None
-    _work.do(number, batch)

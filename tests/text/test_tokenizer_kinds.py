@@ -425,7 +425,7 @@ def test_G4_the_table_of_two_real_tokenizers(gpt2, qwen3):
 
 
 def test_marks_in_texts_are_text_in_other_processes_too(twins, tmp_path, monkeypatch):
-    monkeypatch.setattr("recipe.text.tokenise.SMALL_BYTES", 0)
+    monkeypatch.setattr("recipe.text.engines.choosing.SMALL_BYTES", 0)
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "a<|endoftext|>b"}) + "\n")
     for number, tokenizer in enumerate(twins):
         options = PrepareOptions(workers=2)
