@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 SNAPSHOT_FORMAT = 1
@@ -225,3 +225,14 @@ def start_of(num_pools: int) -> Snapshot:
     True
     """
     return Snapshot(pools=tuple(PoolState() for _ in range(num_pools)))
+
+
+def read_from_beginning(snapshot: Snapshot, pools: set[int]) -> Snapshot:
+    """The snapshot with some pools at the beginning of their reading; what they gave stays counted."""
+    return replace(
+        snapshot,
+        pools=tuple(
+            replace(pool, cursor=Cursor(), held=()) if index in pools else pool
+            for index, pool in enumerate(snapshot.pools)
+        ),
+    )

@@ -13,13 +13,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recipe.errors import RecipeError
-from recipe.mixing.snapshot import Cursor, Snapshot
+from recipe.mixing.snapshot import Snapshot
 from recipe.run import lease, writes
 from recipe.run.accounts import Accounts, Closing, StageTotals, discarded
 from recipe.run.canonical import Plain, canonical
@@ -44,76 +44,15 @@ from recipe.run.ledger import (
     read_tail,
     row_at,
 )
-from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed, unseal
+from recipe.run.lost import check_nothing_lost
+from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed
+from recipe.run.standing import Standing, Turning
 from recipe.run.statement import Statement, Subject, manifest_plain
 from recipe.run.stream import RunStream
 from recipe.run.turns import TurnAt, find_turn
 
 _HARMLESS = ("chunk", "checkpoint", "warning")
 """Rows of another handle that a handle can go on after."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Turning:
-    """A turn that is not on record yet."""
-
-    kind: str
-    body: Plain
-    """What its row says beside what every turn's row does."""
-    at: Snapshot
-    """The state up to it."""
-    base: Snapshot
-    """The state from which the steps go on."""
-    before: Subject
-    """The run up to it."""
-    stream: RunStream | None = None
-    """Of the run up to it, where steps since the last checkpoint belong to it."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    """What its row names, by path in the run folder; written first."""
-
-    def core(self, after: Subject) -> Plain:
-        """What identifies it in its row; ``after`` is the run from there on."""
-        return {
-            "kind": self.kind,
-            "step": self.base.step,
-            "recipe": after.version,
-            "recipe_hash": after.version_hash,
-            "snapshot": self.base.to_plain(),
-            **{key: self.body[key] for key in ("file_hash",) if key in self.body},
-        }
-
-    def place(self, after: Subject) -> TurnAt:
-        """Its place while it has no row."""
-        return TurnAt.pending(self.core(after))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Standing:
-    """Where a handle stands towards the ledger."""
-
-    opened: Snapshot
-    known: Row
-    """Last row of the ledger when this handle last read or wrote it."""
-    rewinds: bool
-    """The first checkpoint discards what the ledger has beyond ``opened``."""
-    after_turn: bool = False
-    """``opened`` is a state taken after the turn at its own step."""
-    undone: int | None = None
-    """Row of a turn at the very step of ``opened`` that is discarded."""
-    turning: Turning | None = None
-    """The turn that the first checkpoint puts on record."""
-
-    @property
-    def changed(self) -> Mapping[str, tuple[str, str]]:
-        """Pools whose change was accepted and is not on record yet: fingerprint before, after."""
-        if self.turning is None or self.turning.kind != "data":
-            return {}
-        return {name: (m["before"], m["after"]) for name, m in self.turning.body["pools"].items()}
-
-    def on_record(self) -> list[Plain]:
-        """The accepted change as manifests state it: from which step, and both fingerprints of each pool."""
-        pools = {name: {"before": a, "after": b} for name, (a, b) in self.changed.items()}
-        return [{"step": self.opened.step, "pools": pools}] if pools else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -435,51 +374,6 @@ class _Told:
     warnings: list[Plain]
     data_changes: list[Plain]
     """Pools that were replaced on purpose, in the lineage up to here."""
-
-
-def read_from_beginning(snapshot: Snapshot, pools: set[int]) -> Snapshot:
-    """The snapshot with some pools at the beginning of their reading; what they gave stays counted."""
-    return replace(
-        snapshot,
-        pools=tuple(
-            replace(pool, cursor=Cursor(), held=()) if index in pools else pool
-            for index, pool in enumerate(snapshot.pools)
-        ),
-    )
-
-
-def check_nothing_lost(folder: RunFolder) -> None:
-    """Raise RecipeError if ``latest.yaml`` is ahead of the ledger: then rows were lost or cut off."""
-    path = latest_path(folder.path)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise RecipeError.single(
-            f"{path}: not readable",
-            str(path),
-            given=error.strerror or error,
-            expected="a file, the copy of the last manifest, in a folder of manifests",
-            fix="take manifests/ from a copy of the run; `recipe audit` names every fault",
-        ) from error
-    numbered = read_head(folder.ledger).numbered  # read second: a writer adds the row before the copy
-    written = int(numbered.data["manifest"]) if numbered else 0
-    if numbered and seal_of(data) == numbered.data["manifest_hash"]:
-        return
-    try:
-        latest = int(unseal(path, data)["number"])
-    except RecipeError as error:
-        fix = f"delete {path.name}: it is a copy of the last manifest, and is written anew"
-        raise RecipeError(error.title, [replace(problem, fix=fix) for problem in error.problems]) from error
-    if latest > written:
-        raise RecipeError.single(
-            f"{folder.ledger}: rows are missing",
-            str(folder.ledger),
-            given=f"manifest {written} as the last one on record",
-            expected=f"manifest {latest}, which {path.name} is a copy of",
-            fix="take the ledger from a copy: rows are never made up again; `recipe audit` names every fault",
-        )
 
 
 def _add(append: writes.Append, tail: Tail, rows: list[Plain]) -> None:

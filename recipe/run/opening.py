@@ -10,10 +10,11 @@ from pathlib import Path
 from recipe.config import Recipe, difference, fingerprint
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools, open_named, open_pools, pool_problems
+from recipe.mixing.snapshot import read_from_beginning
 from recipe.mixing.turning import reopened
 from recipe.pools import Pool
 from recipe.pools.views import join_families
-from recipe.run.checkpoint import Standing, Turning, Writer, check_nothing_lost, read_from_beginning
+from recipe.run.checkpoint import Writer
 from recipe.run.checkpoint_steps import checkpoint_steps, steps_shown
 from recipe.run.folder import RecipeVersion, RunFolder, read_version
 from recipe.run.head import Head, find_checkpoint, furthest_checkpoint, read_head, snapshot_of
@@ -24,9 +25,11 @@ from recipe.run.holdings import (
     refuse_changed,
 )
 from recipe.run.ledger import TURN_KINDS, Row, check_chain, damaged, row_at
+from recipe.run.lost import check_nothing_lost
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.place import Place, stream_of, subject_of
 from recipe.run.run import Run
+from recipe.run.standing import Standing, Turning
 from recipe.run.state import State, withdrawals_of
 from recipe.run.statement import Subject
 from recipe.run.stream import RunStream

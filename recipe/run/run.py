@@ -21,12 +21,13 @@ from recipe.pools import Pool
 from recipe.run.canonical import Plain
 from recipe.run.changing.amending import Approval, open_for, turned, words_at, worked_out
 from recipe.run.changing.consulting import asked, check_pools, is_due, last_answer
-from recipe.run.checkpoint import Standing, Turning, Writer
+from recipe.run.checkpoint import Writer
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import Tail
 from recipe.run.place import Place, stream_of
 from recipe.run.saving import PendingCheckpoint
 from recipe.run.sayings import counted_checkpoint, say
+from recipe.run.standing import Standing, Turning
 from recipe.run.state import State
 from recipe.run.statement import Metrics, Statement, Subject, text_on_record
 from recipe.run.stream import RunStream

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from recipe.errors import RecipeError
 from recipe.run import lease, writes
 from recipe.run.canonical import Plain, canonical
-from recipe.run.checkpoint import check_nothing_lost
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import (
     SAYING_KINDS,
@@ -27,6 +26,7 @@ from recipe.run.ledger import (
     row_at,
     surviving,
 )
+from recipe.run.lost import check_nothing_lost
 
 _SHOWN = 8
 _DECISION = b'"kind":"decision"'

@@ -10,7 +10,6 @@ from pathlib import Path
 from recipe.errors import RecipeError
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain
-from recipe.run.checkpoint import check_nothing_lost
 from recipe.run.folder import RecipeVersion, RunFolder, read_identity, read_version
 from recipe.run.forgotten import is_forgotten, refuse_forgotten
 from recipe.run.head import ancestor, closing_of, read_head
@@ -23,6 +22,7 @@ from recipe.run.ledger import (
     row_at,
     surviving,
 )
+from recipe.run.lost import check_nothing_lost
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.rows_of_kind import rows_of_kind
 from recipe.run.state import State

@@ -21,13 +21,13 @@ from recipe.pools import Pool
 from recipe.pools.growth import Prefix, grown_from
 from recipe.run.canonical import Plain
 from recipe.run.changing.discarded import discarded_manifests
-from recipe.run.checkpoint import Turning
 from recipe.run.folder import RecipeVersion, RunFolder
 from recipe.run.head import read_head
 from recipe.run.holdings import Holding, changed, known_paths, refuse_changed
 from recipe.run.manifest import manifest_path, read_manifest, seal_of, sealed
 from recipe.run.place import Place, subject_of
 from recipe.run.rows_of_kind import last_of_kind
+from recipe.run.standing import Turning
 from recipe.run.statement import Statement, Subject, text_on_record
 from recipe.run.ways_back import with_ways_back
 

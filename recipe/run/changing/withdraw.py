@@ -23,7 +23,6 @@ from recipe.run.canonical import Plain, canonical, digest
 from recipe.run.changing.amending import words_at
 from recipe.run.changing.discarded import discarded_manifests
 from recipe.run.changing.naming import check_step
-from recipe.run.checkpoint import Turning
 from recipe.run.folder import RunFolder
 from recipe.run.forgotten import refuse_forgotten_step
 from recipe.run.head import read_head
@@ -32,6 +31,7 @@ from recipe.run.ledger import damaged
 from recipe.run.opening import find_place, handle
 from recipe.run.place import subject_of
 from recipe.run.rows_of_kind import last_of_kind
+from recipe.run.standing import Turning
 from recipe.run.state import State
 from recipe.run.statement import text_on_record
 from recipe.run.taken_down import withdrawn_elsewhere
