@@ -1,4 +1,4 @@
-"""``recipe export``: sequences of a run or a recipe as files for other programs."""
+"""``recipe export``: sequences of a run or a recipe, or a pool, as files for other programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import argparse
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from recipe.cli import export_pool
 from recipe.cli.options import (
     add_json,
     add_pools_root,
     add_recipe_words,
     add_yes,
     is_whole,
+    number,
     run_alone,
     split_words,
     whole,
@@ -20,7 +22,7 @@ from recipe.cli.output import confirm, no_write, print_json, progress, say
 from recipe.config import load_recipe
 from recipe.errors import RecipeError
 from recipe.integrations.exporting import Done, Subject, Wanted, export, of_recipe, of_run
-from recipe.integrations.exporting.layout import FORMATS
+from recipe.integrations.exporting.pools_formats import POOL_FORMATS
 from recipe.integrations.exporting.target import Target
 from recipe.report.figures import byte_size
 from recipe.run.folder import RunFolder
@@ -31,34 +33,51 @@ Examples:
   recipe export runs/demo --format mds --to out/mds --steps 0..48
   recipe export demo --format npy --to out/rank3 --dp-size 4 --dp-rank 3
   recipe export runs/demo --format megatron --to out/megatron --lossy
+  recipe export pools/web --format npy --to out/web
+  recipe export pools/web --format datatrove --to out/english --where language=en
 
 A run is exported with every step under the recipe then in force. Each stretch of steps has a manifest in
 _manifests, with the SHA-256 of its files; _manifest.json is the index over them. The same command goes on
 where it was stopped. Megatron's files hold ids alone: where a loss mask or isolation would be lost, that is
 refused without --lossy, and counted with it.
+
+A pool is exported document by document, in stored order and with the marks that are stored, into a folder
+that is there whole or not at all; _manifest.json has the pool's fingerprint and the SHA-256 of every file.
+Token files (megatron, npy, datatrove) get rows.parquet beside them, with ids, groups, tags and sources.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what is exported, as what, and where to."""
     parser.epilog = EXAMPLE
-    add_recipe_words(parser, also="; or the folder of a run, such as runs/demo, alone")
-    parser.add_argument("--format", choices=FORMATS, required=True, help="what the files are")
+    add_recipe_words(parser, also="; or the folder of a run or a pool, alone")
+    parser.add_argument(
+        "--format", choices=POOL_FORMATS, required=True, help="what the files are; datatrove: of a pool alone"
+    )
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where they go")
     parser.add_argument("--steps", type=_steps, metavar="A..B", help="steps A to B - 1; default: all")
-    parser.add_argument(
-        "--dp-size", type=whole, default=1, metavar="W", help="data-parallel ranks; default: 1"
-    )
-    parser.add_argument("--dp-rank", type=whole, default=0, metavar="R", help="whose rows; default: 0")
+    parser.add_argument("--dp-size", type=whole, metavar="W", help="data-parallel ranks; default: 1")
+    parser.add_argument("--dp-rank", type=whole, metavar="R", help="whose rows; default: 0")
     parser.add_argument("--micro-batch", type=whole, metavar="N", help="deal micro-batches of N rows")
     parser.add_argument(
         "--rows-per-file",
         type=whole,
-        default=8192,
         metavar="N",
         help="sequences in a file, about; default: 8192",
     )
     parser.add_argument("--lossy", action="store_true", help="leave out what the format cannot hold")
+    of_pool = parser.add_argument_group("a pool")
+    of_pool.add_argument(
+        "--where", action="append", default=[], metavar="KEY=VALUE",
+        help="only documents whose tag, id, group or source is so, such as language=en or "
+        "'quality={min: 0.5}'; repeatable: all must hold, those of one key are alternatives",
+    )  # fmt: skip
+    of_pool.add_argument(
+        "--tokens-per-file", type=number(1, grouped=True), metavar="N",
+        help="stored tokens in a file at most, unless a document has more; default: what suits the format",
+    )  # fmt: skip
+    of_pool.add_argument("--eos", type=whole, metavar="ID", help="end mark of files made elsewhere")
+    of_pool.add_argument("--bos", type=whole, metavar="ID", help="begin mark of files made elsewhere")
     add_pools_root(parser)
     add_yes(parser)
     add_json(parser)
@@ -66,6 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Export; 1 where nobody agreed to a folder that is not empty."""
+    if export_pool.is_pool(args.words, args.config_dir):
+        return export_pool.execute(args)
+    export_pool.refuse_options(args, of_pool=False)
     wanted = _wanted(args)
     with _subject(args) as subject:
         strangers = Target(args.to).strangers()
@@ -97,16 +119,18 @@ def _subject(args: argparse.Namespace) -> AbstractContextManager[Subject]:
 
 
 def _wanted(args: argparse.Namespace) -> Wanted:
-    for option, value in (("--dp-size", args.dp_size), ("--rows-per-file", args.rows_per_file)):
+    size, rank = (1 if args.dp_size is None else args.dp_size), args.dp_rank or 0
+    rows = 8192 if args.rows_per_file is None else args.rows_per_file
+    for option, value in (("--dp-size", size), ("--rows-per-file", rows)):
         if value < 1:
             raise _refused(option, value, "1 or more")
     if args.micro_batch == 0:
         raise _refused("--micro-batch", 0, "1 or more")
-    if args.dp_rank >= args.dp_size:
-        raise _refused("--dp-rank", args.dp_rank, f"0..{args.dp_size - 1} (--dp-size {args.dp_size})")
+    if rank >= size:
+        raise _refused("--dp-rank", rank, f"0..{size - 1} (--dp-size {size})")
     return Wanted(
-        format=args.format, steps=args.steps, dp_rank=args.dp_rank, dp_size=args.dp_size,
-        micro_batch=args.micro_batch, rows_per_file=args.rows_per_file, lossy=args.lossy,
+        format=args.format, steps=args.steps, dp_rank=rank, dp_size=size,
+        micro_batch=args.micro_batch, rows_per_file=rows, lossy=args.lossy,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from recipe.config import fingerprint
 from recipe.errors import Problem, RecipeError
 from recipe.integrations.exporting.layout import Format, Shard, Wanted
+from recipe.integrations.exporting.mds import MOST_BYTES, config_of, entry_of
 from recipe.integrations.exporting.rows import batches_of
 from recipe.integrations.parquet import ARRAYS, FileRules, ParquetSink
 from recipe.mixing.reader import LOSS_WEIGHT, Batch
@@ -79,15 +80,11 @@ def write_mds(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
     types |= dict.fromkeys(NUMBERS, ("<i8",)) | {LOSS_WEIGHT: ("<f4",)}
     names = sorted(columns)
     row = np.dtype([(name, *types[name]) for name in names])
-    config: Facts = {
-        "version": 2, "format": "mds", "compression": None, "hashes": [], "size_limit": None,
-        "column_names": names, "column_encodings": [columns[name] for name in names],
-        "column_sizes": [row[name].itemsize for name in names],
-    }  # fmt: skip
+    config = config_of(columns, {name: row[name].itemsize for name in names})
     head, size = json.dumps(config, sort_keys=True).encode(), sum(config["column_sizes"])
     start = 4 + 4 * (shard.rows + 1) + len(head)
     total = start + size * shard.rows
-    if total >= 1 << 32:
+    if total > MOST_BYTES:
         raise RecipeError.single(
             "recipe export", "--rows-per-file", given=f"{shard.rows} rows of {size} bytes in a shard",
             expected="less than 4 GiB in a shard of MDS", fix="lower --rows-per-file",
@@ -101,8 +98,7 @@ def write_mds(folder: Path, shard: Shard, wanted: Wanted) -> Facts:
             for name in names:
                 samples[name] = batch[name]
             file.write(samples.tobytes())
-    raw = {"basename": f"{shard.stem}.mds", "bytes": total, "hashes": {}}
-    index = config | {"raw_data": raw, "zip_data": None, "samples": shard.rows}
+    index = entry_of(config, f"{shard.stem}.mds", total, shard.rows)
     return {"dtype": "int32", "pools": list(shard.stream.pools), "mds": index}
 
 
