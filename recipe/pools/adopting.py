@@ -32,7 +32,7 @@ def extended_source(old: Pool, source: Mapping[str, Any]) -> dict[str, Any]:
     chain = list(before.pop(EXTENDS, []))
     entry = {
         "fingerprint": old.fingerprint,
-        "parts": old.num_parts,
+        "parts": len(old.card.written_parts),
         "units": old.num_units,
         "extent_units": old.extent_units,
         "source": before,
@@ -76,7 +76,7 @@ def adopt_parts(old: Pool, folder: Path, begin: int) -> Iterator[FinishedPart]:
         if number < begin:
             continue
         for ending in ("bin", "idx"):
-            _link(old.layout.folder / f"{part.name}.{ending}", folder / f"{part.name}.{ending}")
+            link_file(old.layout.folder / f"{part.name}.{ending}", folder / f"{part.name}.{ending}")
         with open_writer(rows_path(folder, part.name)) as writer:
             for table in rows:
                 writer.write_table(table, row_group_size=table.num_rows)
@@ -131,7 +131,7 @@ def _finished(card: Card, number: int, rows: list[pa.Table], blocks: tuple[str, 
     )
 
 
-def _link(source: Path, target: Path) -> None:
+def link_file(source: Path, target: Path) -> None:
     """The same file under another name, or a copy of it."""
     target.unlink(missing_ok=True)
     try:

@@ -18,6 +18,8 @@ LEADS_NAME = "leads.npy"
 BOUNDARIES = ("offsets.npy", "units.npy", "sections.npy", "needs.npy", REPEATS_NAME, LEADS_NAME)
 """Files that say where documents, units and sections begin, which sections need others, which tokens repeat
 others, and how many special ones stand in front of documents; all but the first where there are any."""
+ORIGIN_HASHES_NAME = "origin_hashes.npy"
+WITHDRAWN_NAME = "withdrawn.npy"
 SMALL_POOL_TOKENS = 64 << 20
 EXTENT_TOKENS = 1 << 20
 
@@ -136,6 +138,12 @@ class Card:
     about: Mapping[str, Any] | None = None
     """What a public summary of training data asks (`recipe.pools.about`); not of the content: it may be said
     later, and the fingerprint stays."""
+    origin_parts: tuple[PartRecord, ...] = ()
+    """The parts that the pool was written with, where its token files were cut or merged since; the
+    fingerprint is made of them, and ``origin_hashes.npy`` has the hashes of their blocks."""
+    withdrawn: Mapping[str, Any] | None = None
+    """Of a pool whose withdrawn documents were erased: how many, their body tokens, and how many by reason;
+    ``withdrawn.npy`` has their numbers."""
 
     @property
     def num_tokens(self) -> int:
@@ -143,12 +151,17 @@ class Card:
         return self.body_tokens + self.special_tokens
 
     @property
+    def written_parts(self) -> tuple[PartRecord, ...]:
+        """The parts that the pool was written with, however its token files are cut now."""
+        return self.origin_parts or self.parts
+
+    @property
     def fingerprint(self) -> str:
         """Content hash of the tokens, boundaries, documents and marks; names and places do not enter."""
         identity = [
             self.format, self.vocab_size, self.token_dtype, self.tokenizer, self.num_units, self.extent_units,
             self.bos, self.eos, self.bos_stored, self.eos_stored,
-            [[p.documents, p.tokens, p.hash, p.index_hash, p.rows_hash] for p in self.parts],
+            [[p.documents, p.tokens, p.hash, p.index_hash, p.rows_hash] for p in self.written_parts],
             [self.files[name].hash for name in BOUNDARIES if name in self.files],
         ]  # fmt: skip
         return content_hash(identity)
@@ -160,8 +173,10 @@ class Card:
         plain["max_id"] = _plain(self.max_id) if self.max_id else None
         plain["parts"] = [_plain(part) for part in self.parts]
         plain["files"] = {name: _plain(record) for name, record in self.files.items()}
-        if self.about is None:  # younger than many a pool
-            del plain["about"]
+        plain["origin_parts"] = [_plain(part) for part in self.origin_parts]
+        for name in ("about", "origin_parts", "withdrawn"):  # younger than many a pool
+            if plain[name] in (None, []):
+                del plain[name]
         return plain
 
     @classmethod
@@ -171,6 +186,7 @@ class Card:
         values["length_histogram"] = tuple(plain["length_histogram"])
         values["max_id"] = MaxId(**plain["max_id"]) if plain["max_id"] else None
         values["parts"] = tuple(PartRecord(**part) for part in plain["parts"])
+        values["origin_parts"] = tuple(PartRecord(**part) for part in plain.get("origin_parts", ()))
         values["files"] = {name: FileRecord(**record) for name, record in plain["files"].items()}
         return cls(**values)
 

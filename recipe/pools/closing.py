@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,19 @@ import pyarrow.compute as pc
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from recipe.pools.adopting import EXTENDS
-from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, file_hash
+from recipe.pools.adopting import EXTENDS, link_file
+from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, file_hash, num_blocks
 from recipe.pools.card import (
     ALL,
     CARD_NAME,
     NONE,
+    ORIGIN_HASHES_NAME,
     REPEATS_NAME,
+    WITHDRAWN_NAME,
     Card,
     FileRecord,
     MaxId,
+    PartRecord,
     card_text,
     extent_units,
 )
@@ -39,6 +43,7 @@ from recipe.pools.table import open_writer, regrouped, row_groups
 from recipe.pools.unique import Keys
 from recipe.pools.workplace import write_durably
 
+HASHES_NAME = "hashes.npy"
 _INT64 = np.dtype("<i8")
 
 
@@ -55,27 +60,30 @@ def close_pool(
         RecipeError: a document id is repeated, a group's documents are scattered, or a section needs one
             that is not there.
     """
-    units, ids_are_numbers = _write_table(folder, parts, seams(settings.source, parts))
+    records = tuple(part.record for part in parts)
+    if extends is not None and extends.card.origin_parts:
+        records = (*extends.card.origin_parts, *records[len(extends.card.parts) :])
+    units, ids_are_numbers = _write_table(folder, parts, seams(settings.source, records))
     num_documents = sum(part.record.documents for part in parts)
     files = {
-        "offsets.npy": _write_npy(
+        "offsets.npy": write_npy(
             folder / "offsets.npy", (num_documents + 1,), _INT64, _offsets(folder, parts)
         ),
-        "hashes.npy": _write_hashes(folder, parts),
+        HASHES_NAME: _write_hashes(folder, parts),
         "documents.parquet": _recorded(folder / "documents.parquet"),
     }
     if units is not None:
-        files["units.npy"] = _write_npy(folder / "units.npy", units.shape, _INT64, [units])
+        files["units.npy"] = write_npy(folder / "units.npy", units.shape, _INT64, [units])
     if (leads := leads_of(folder, parts, settings.has_bos)) is not None:
-        files[LEADS_NAME] = _write_npy(folder / LEADS_NAME, (num_documents,), LEADS_DTYPE, leads)
+        files[LEADS_NAME] = write_npy(folder / LEADS_NAME, (num_documents,), LEADS_DTYPE, leads)
     marks = (settings.has_bos, settings.has_eos)
     files |= _write_sections(folder, joined(folder, parts, units, marks, boundaries_of(extends)))
     if (repeats := repeats_of(folder, settings, parts, units, extends)) is not None:
-        files[REPEATS_NAME] = _write_npy(
-            folder / REPEATS_NAME, (repeats.size,), _INT64, [repeats.reshape(-1)]
-        )
+        files[REPEATS_NAME] = write_npy(folder / REPEATS_NAME, (repeats.size,), _INT64, [repeats.reshape(-1)])
     num_units = num_documents if units is None else len(units) - 1
     card = _card(settings, parts, num_units, dropped, files, "number" if ids_are_numbers else "table")
+    if extends is not None:
+        card = _as_extended(card, folder, extends, records)
     write_durably(folder / CARD_NAME, card_text(card))
     for part in parts:
         rows_path(folder, part.record.name).unlink()
@@ -123,6 +131,22 @@ def _card(  # noqa: PLR0913  everything a card says
     )
 
 
+def _as_extended(card: Card, folder: Path, old: Pool, written: tuple[PartRecord, ...]) -> Card:
+    """The card with what a pool keeps of the one that it extends: how its parts were, what was erased."""
+    if old.erased.size:
+        link_file(old.layout.folder / WITHDRAWN_NAME, folder / WITHDRAWN_NAME)
+        files = {**card.files, WITHDRAWN_NAME: old.card.files[WITHDRAWN_NAME]}
+        card = replace(card, withdrawn=old.card.withdrawn, files=files)
+    if not old.card.origin_parts:
+        return card
+    before = np.load(old.layout.folder / ORIGIN_HASHES_NAME)
+    own = np.load(folder / HASHES_NAME)
+    num_old = sum(num_blocks(part.bytes, card.block_bytes) for part in old.card.parts)
+    blocks = np.concatenate([before, own[num_old:]])
+    record = write_npy(folder / ORIGIN_HASHES_NAME, blocks.shape, blocks.dtype, [blocks])
+    return replace(card, origin_parts=written, files={**card.files, ORIGIN_HASHES_NAME: record})
+
+
 def _max_id(parts: Sequence[FinishedPart]) -> MaxId | None:
     most = max(parts, key=lambda part: part.max_id, default=None)
     if most is None or most.max_id < 0:
@@ -147,17 +171,17 @@ def _write_sections(folder: Path, found: Boundaries | None) -> dict[str, FileRec
     files = {}
     for name, array in zip((SECTIONS_NAME, NEEDS_NAME), found or (), strict=False):
         if array is not None:
-            files[name] = _write_npy(folder / name, (array.size,), _INT64, [array.reshape(-1)])
+            files[name] = write_npy(folder / name, (array.size,), _INT64, [array.reshape(-1)])
     return files
 
 
 def _write_hashes(folder: Path, parts: Sequence[FinishedPart]) -> FileRecord:
     digests = bytes.fromhex("".join(block for part in parts for block in part.blocks))
     blocks = np.frombuffer(digests, dtype=np.uint8).reshape(-1, DIGEST_BYTES)
-    return _write_npy(folder / "hashes.npy", blocks.shape, blocks.dtype, [blocks])
+    return write_npy(folder / HASHES_NAME, blocks.shape, blocks.dtype, [blocks])
 
 
-def _write_npy(
+def write_npy(
     path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], pieces: Iterable[NDArray[Any]]
 ) -> FileRecord:
     """A .npy file written piece by piece and hashed on the way."""
@@ -209,9 +233,9 @@ def _write_table(
     return np.concatenate([*starts, np.array([number])]), are_numbers
 
 
-def seams(source: Mapping[str, Any], parts: Sequence[FinishedPart]) -> NDArray[np.int64]:
-    """First documents behind the pools that this one extends."""
-    ends = np.cumsum([0, *(part.record.documents for part in parts)])
+def seams(source: Mapping[str, Any], parts: Sequence[PartRecord]) -> NDArray[np.int64]:
+    """First documents behind the pools that this one extends; ``parts`` as they were written."""
+    ends = np.cumsum([0, *(part.documents for part in parts)])
     return ends[[entry["parts"] for entry in source.get(EXTENDS, ())]]
 
 

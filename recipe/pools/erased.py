@@ -8,6 +8,7 @@ whole), and each of the others has the content hash that the document table stat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from recipe.errors import RecipeError
 from recipe.pools.blocks import document_hash, file_hash
 from recipe.pools.card import ALL
 from recipe.pools.finding import Finding
-from recipe.pools.pool import Pool
 from recipe.pools.verify import Block, block_digests, hashed_blocks
+
+if TYPE_CHECKING:
+    from recipe.pools.pool import Pool
 
 TABLE = "documents.parquet"
 
@@ -41,7 +44,7 @@ def explained(
     by_name = _blocks_by_name(pool, findings) if len(withdrawn) else {}
     for finding in findings:
         block = by_name.get(finding.where)
-        known = None if block is None else _account(pool, block, withdrawn)
+        known = None if block is None else account(pool, block, withdrawn)
         if known is None:
             left.append(finding)
         else:
@@ -53,14 +56,19 @@ def _blocks_by_name(pool: Pool, findings: Sequence[Finding]) -> dict[str, Block]
     """The blocks that findings about contents name; none where hashes or the table are damaged themselves."""
     wanted = {finding.where for finding in findings if finding.check == "contents"}
     folder, card = pool.layout.folder, pool.card
-    digests = block_digests(folder, card)[0] if wanted else None
-    if digests is None or not _is_whole_table(pool):
+    if not wanted or not is_whole_table(pool):
         return {}
-    names = ((f"{folder / block.where}", block) for block in hashed_blocks(card, digests))
-    return {name: block for name, block in names if name in wanted}
+    found = {}
+    for origin in (False, True) if card.origin_parts else (False,):
+        digests = block_digests(folder, card, origin=origin)[0]
+        for block in () if digests is None else hashed_blocks(card, digests, origin=origin):
+            if (name := f"{folder / block.where}") in wanted:
+                found[name] = block
+    return found
 
 
-def _is_whole_table(pool: Pool) -> bool:
+def is_whole_table(pool: Pool) -> bool:
+    """Whether the document table is the one that the card names."""
     record = pool.card.files.get(TABLE)
     try:
         return record is not None and file_hash(pool.layout.folder / TABLE) == record.hash
@@ -68,8 +76,11 @@ def _is_whole_table(pool: Pool) -> bool:
         return False
 
 
-def _account(pool: Pool, block: Block, withdrawn: NDArray[np.int64]) -> list[int] | None:
-    """The erased documents of a block; None where something else in it is not what it was."""
+def account(pool: Pool, block: Block, withdrawn: NDArray[np.int64]) -> list[int] | None:
+    """The erased documents of a block; None where something else in it is not what it was.
+
+    The table that says what the others are must be the pool's own: see `is_whole_table`.
+    """
     documents = _documents_in(pool, block)
     taken_down = np.isin(documents, withdrawn, assume_unique=True)
     erased = []
@@ -91,9 +102,8 @@ def _account(pool: Pool, block: Block, withdrawn: NDArray[np.int64]) -> list[int
 
 def _documents_in(pool: Pool, block: Block) -> NDArray[np.int64]:
     """int64[n]: the documents of which a token lies in a block."""
-    part = pool.layout.part_names.index(block.part)
-    first, size = int(pool.part_offsets[part]), pool.token_dtype.itemsize
-    start, stop = first + block.start // size, first + -(-block.stop // size)
+    size = pool.token_dtype.itemsize
+    start, stop = (block.base + block.start) // size, -(-(block.base + block.stop) // size)
     low = int(np.searchsorted(pool.offsets, start, side="right")) - 1
     return np.arange(low, int(np.searchsorted(pool.offsets, stop, side="left")))
 

@@ -130,15 +130,16 @@ def _own_prefixes(old: Pool | str, new: Pool, named: Pool) -> Iterator[Prefix]:
     A view that is ``named`` may have been one of any pool that the card notes.
     """
     if isinstance(old, Pool):
-        entries = [(old.num_parts, old.num_units, old.extent_units)]
+        entries = [(len(old.card.written_parts), old.num_units, old.extent_units)]
     else:
         noted = new.card.source.get(EXTENDS, ())
         known = [e for e in noted if isinstance(named, View) or e["fingerprint"] == old]
         entries = [(e["parts"], e["units"], e["extent_units"]) for e in known]
+    edges = np.cumsum([0, *(part.documents for part in new.card.written_parts)])
     for parts, units, extent in entries:
-        if parts >= new.num_parts:
+        if parts >= len(edges) - 1:
             continue
-        documents = int(new.part_documents[parts])
+        documents = int(edges[parts])
         edge = units if new.units is None else int(new.units[min(units, new.num_units)])
         if edge == documents:
             yield Prefix(units, extent, documents, parts)
@@ -165,7 +166,7 @@ def _own_fingerprints(new: Pool, prefix: Prefix) -> list[str]:
     A pool whose documents have no groups has no units, whatever came behind it; and so with the others.
     """
     found = [{"offsets.npy": _record(new.offsets[: prefix.documents + 1])}]
-    last = int(new.part_offsets[prefix.parts])
+    last = int(new.offsets[prefix.documents])
     if new.units is not None:
         found += [files | {"units.npy": _record(new.units[: prefix.units + 1])} for files in found]
     if new.sections is not None:
@@ -190,7 +191,8 @@ def _beginning(card: Card, prefix: Prefix, files: Mapping[str, FileRecord]) -> C
         num_documents=prefix.documents,
         num_units=prefix.units,
         extent_units=prefix.extent_units,
-        parts=card.parts[: prefix.parts],
+        parts=card.written_parts[: prefix.parts],
+        origin_parts=(),
         files=files,
     )
 
@@ -225,20 +227,28 @@ def _differences(old: Pool | str, new: Pool) -> list[Problem]:
 
 def _different_part(old: Pool, new: Pool, where: str, fix: str) -> Problem:
     """The first part of a pool that is not the other one's."""
-    if new.num_parts <= old.num_parts:
-        expected = f"more than {old.num_parts}, the parts of {old.path}"
-        return Problem(where, f"{new.num_parts} parts", expected, fix)
-    for k in range(old.num_parts):
+    mine, others = _part_names(old), _part_names(new)
+    if len(others) <= len(mine):
+        expected = f"more than {len(mine)}, the parts of {old.path}"
+        return Problem(where, f"{len(others)} parts", expected, fix)
+    for k, name in enumerate(mine):
         if _part_of(old, k) != _part_of(new, k):
-            given = f"part {new.layout.part_path(k).name} with other contents"
-            return Problem(where, given, f"{old.layout.part_path(k)}, as it was", fix)
+            given = f"part {others[k]}.bin with other contents"
+            return Problem(where, given, f"{old.layout.folder / name}.bin, as it was", fix)
     given = "a group of documents that goes on behind them"
     return Problem(where, given, f"units that end where {old.path} ends", fix)
+
+
+def _part_names(pool: Pool) -> Sequence[str]:
+    """Of the parts as they were written, or of imported files."""
+    if pool.layout.table is None:
+        return pool.layout.part_names
+    return [part.name for part in pool.card.written_parts]
 
 
 def _part_of(pool: Pool, k: int) -> object:
     if pool.layout.table is None:
         assert pool.layout.prefix is not None
         return pool.layout.prefix(k, k + 1)
-    part = pool.card.parts[k]
+    part = pool.card.written_parts[k]
     return part.documents, part.tokens, part.hash, part.index_hash, part.rows_hash

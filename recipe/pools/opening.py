@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
-from recipe.pools.card import CARD_NAME, LEADS_NAME, REPEATS_NAME, Card, read_card
+from recipe.pools.card import CARD_NAME, LEADS_NAME, REPEATS_NAME, WITHDRAWN_NAME, Card, read_card
 from recipe.pools.imported import find_pairs, open_pairs
 from recipe.pools.mapped import cannot_open, map_npy
 from recipe.pools.pool import Layout, Pool
@@ -110,6 +110,9 @@ def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int 
         hashed = record.hash if record.bytes <= _HASHED_AT_OPENING else None
         return map_npy(path / LEADS_NAME, card.num_documents, _UINT32, expected_hash=hashed)
 
+    def load_erased() -> NDArray[np.int64]:
+        return _load_rising(path / WITHDRAWN_NAME, card, card.num_documents, least=0)
+
     layout = Layout(
         fingerprint=card.fingerprint,
         token_dtype=np.dtype(card.token_dtype).newbyteorder("<"),
@@ -130,6 +133,7 @@ def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int 
         load_needs=load_needs if NEEDS_NAME in card.files else None,
         load_leads=load_leads if LEADS_NAME in card.files else None,
         load_repeats=load_repeats if REPEATS_NAME in card.files else None,
+        load_erased=load_erased if WITHDRAWN_NAME in card.files else None,
         table=path / "documents.parquet",
         reopen=reopen_pool,
         declared=declared,
@@ -198,11 +202,11 @@ def _load_edges(path: Path, card: Card, count: int, last: int) -> NDArray[np.int
     return array
 
 
-def _load_rising(path: Path, card: Card, last: int) -> NDArray[np.int64]:
-    """Rising numbers between 0 and ``last``, as many as there are; mapped."""
+def _load_rising(path: Path, card: Card, last: int, least: int = 1) -> NDArray[np.int64]:
+    """Rising numbers from ``least`` on, below ``last``, as many as there are; mapped."""
     array = _map_hashed(path, card, None)
-    if len(array) and not 0 < array[0] <= array[-1] < last:
-        raise _wrong_range(path, array, f"between 0 and {last}, as its card says")
+    if len(array) and not least <= array[0] <= array[-1] < last:
+        raise _wrong_range(path, array, f"{least}..{last - 1}, as its card says")
     return array
 
 

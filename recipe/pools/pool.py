@@ -45,6 +45,7 @@ class Layout:
     load_needs: Callable[[], NDArray[np.int64]] | None = None
     load_repeats: Callable[[], NDArray[np.int64]] | None = None
     load_leads: Callable[[], NDArray[np.uint32]] | None = None
+    load_erased: Callable[[], NDArray[np.int64]] | None = None
     table: Path | None
     reopen: Callable[..., Pool]
     declared: tuple[int | None, int | None]
@@ -106,6 +107,7 @@ class Pool:
         self._needs: NDArray[np.int64] | None = None
         self._repeats: NDArray[np.int64] | None = None
         self._leads: NDArray[np.uint32] | None = None
+        self._erased: NDArray[np.int64] | None = None
         self._card: Card | None = None
         self._table: DocumentTable | None = None
 
@@ -207,6 +209,15 @@ class Pool:
         if self._leads is None and self.layout.load_leads is not None:
             self._leads = self.layout.load_leads()
         return self._leads
+
+    @property
+    def erased(self) -> NDArray[np.int64]:
+        """int64[n]: numbers of the documents that were withdrawn from the pool and erased, rising; they hold
+        zeros, and whoever reads the pool leaves them out."""
+        if self._erased is None:
+            load = self.layout.load_erased
+            self._erased = np.empty(0, np.int64) if load is None else load()
+        return self._erased
 
     def fronts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64[n]: stored tokens in front of the body of documents."""

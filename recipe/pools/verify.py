@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from os import cpu_count, pread
+from os import cpu_count
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,18 @@ from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.pools.blocks import DIGEST_BYTES, block_digest, file_hash, num_blocks, root_hash
-from recipe.pools.card import REPEATS_NAME, Card, PartRecord
+from recipe.pools.card import (
+    CARD_NAME,
+    ORIGIN_HASHES_NAME,
+    REPEATS_NAME,
+    WITHDRAWN_NAME,
+    Card,
+    PartRecord,
+)
 from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_npy
 from recipe.pools.megatron import read_index
+from recipe.pools.origins import AS_WRITTEN, check_origin_indices, check_origin_rows, read_tokens
 from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME
 from recipe.pools.table import DocumentTable
 
@@ -34,6 +42,8 @@ class Block:
     start: int
     stop: int
     digest: bytes
+    base: int
+    """Bytes of the pool's tokens before its part."""
 
     @property
     def where(self) -> str:
@@ -66,16 +76,25 @@ def verify_own(folder: Path, card: Card, *, sample: float | int | None, seed: in
     and the document table in full only when everything is read. Blocks are hashed in threads.
     """
     checks: list[Check] = []
-    digests, findings = block_digests(folder, card)
-    if digests is not None:
-        blocks = list(hashed_blocks(card, digests))
-        picks = range(len(blocks)) if sample is None else chosen(len(blocks), sample, seed).tolist()
-        checks += [lambda block=blocks[pick]: _check_block(folder, block) for pick in picks]  # type: ignore[misc]
+    findings: list[Finding] = []
+    layouts = [False, True] if card.origin_parts else [False]
+    for origin in layouts:
+        digests, found = block_digests(folder, card, origin=origin)
+        findings += found
+        # a sample holds the tokens against what the fingerprint stands for, however they are cut now
+        if digests is not None and (sample is None or origin == layouts[-1]):
+            blocks = list(hashed_blocks(card, digests, origin=origin))
+            picks = range(len(blocks)) if sample is None else chosen(len(blocks), sample, seed).tolist()
+            checks += [lambda block=blocks[pick]: _check_block(folder, card, block) for pick in picks]  # type: ignore[misc]
     if sample is None:
         checks += [lambda part=part: _check_index(folder, part) for part in card.parts]  # type: ignore[misc]
         checks += [lambda: _check_offsets(folder, card), lambda: _check_units(folder, card)]
         checks += [lambda: _check_sections(folder, card), lambda: _check_repeats(folder, card)]
         checks += [lambda: _check_table(folder, card)]
+        if card.origin_parts:
+            checks += [lambda: check_origin_indices(folder, card), lambda: check_origin_rows(folder, card)]
+    if WITHDRAWN_NAME in card.files:
+        checks += [lambda: _check_hash(folder, card, WITHDRAWN_NAME)]
     with ThreadPoolExecutor(cpu_count() or 1) as threads:
         return [*findings, *(finding for found in threads.map(_guarded, checks) for finding in found)]
 
@@ -111,39 +130,50 @@ def _from_error(check: str, error: RecipeError) -> list[Finding]:
     return [Finding(check, problem.where, problem.expected, str(problem.given)) for problem in error.problems]
 
 
-def block_digests(folder: Path, card: Card) -> tuple[NDArray[np.uint8] | None, list[Finding]]:
-    """The blocks' hashes, if they are the ones the card and its parts state."""
-    findings = _guarded(lambda: _check_hash(folder, card, "hashes.npy"))
+def block_digests(
+    folder: Path, card: Card, *, origin: bool = False
+) -> tuple[NDArray[np.uint8] | None, list[Finding]]:
+    """The blocks' hashes, if they are the ones the card and its parts state.
+
+    ``origin``: of the parts that a pool was written with, whose token files were cut anew since.
+    """
+    name, parts = (ORIGIN_HASHES_NAME, card.origin_parts) if origin else ("hashes.npy", card.parts)
+    findings = _guarded(lambda: _check_hash(folder, card, name))
     if findings:
         return None, findings
-    digests: NDArray[np.uint8] = np.load(folder / "hashes.npy")
-    total = sum(num_blocks(part.bytes, card.block_bytes) for part in card.parts)
+    digests: NDArray[np.uint8] = np.load(folder / name)
+    total = sum(num_blocks(part.bytes, card.block_bytes) for part in parts)
     if digests.shape != (total, DIGEST_BYTES):
         shape = f"{list(digests.shape)}"
-        return None, [Finding("hashes", str(folder / "hashes.npy"), f"[{total}, {DIGEST_BYTES}]", shape)]
+        return None, [Finding("hashes", str(folder / name), f"[{total}, {DIGEST_BYTES}]", shape)]
+    if origin and sum(part.bytes for part in parts) != sum(part.bytes for part in card.parts):
+        sizes = (f"{sum(part.bytes for part in some)} bytes" for some in (parts, card.parts))
+        return None, [Finding("parts", str(folder / CARD_NAME), *sizes)]
     start = 0
-    for part in card.parts:
+    for part in parts:
         stop = start + num_blocks(part.bytes, card.block_bytes)
         found = root_hash([digests[start:stop].tobytes()])
         if found != part.hash:
-            findings.append(Finding("hashes", f"{folder / part.name}.bin", part.hash, found))
+            where = f"{folder / part.name}.bin{AS_WRITTEN if origin else ''}"
+            findings.append(Finding("hashes", where, part.hash, found))
         start = stop
     return digests, findings
 
 
-def hashed_blocks(card: Card, digests: NDArray[np.uint8]) -> Iterator[Block]:
-    """The blocks of all token files of a pool, with the hashes they were written with."""
-    row = 0
-    for part in card.parts:
+def hashed_blocks(card: Card, digests: NDArray[np.uint8], *, origin: bool = False) -> Iterator[Block]:
+    """The blocks of all token files of a pool, as they are or as they were written, with their hashes."""
+    row = base = 0
+    for part in card.origin_parts if origin else card.parts:
         for number, start in enumerate(range(0, part.bytes, card.block_bytes)):
             stop = min(start + card.block_bytes, part.bytes)
-            yield Block(part.name, number, start, stop, digests[row].tobytes())
+            name = f"{part.name}{AS_WRITTEN}" if origin else part.name
+            yield Block(name, number, start, stop, digests[row].tobytes(), base)
             row += 1
+        base += part.bytes
 
 
-def _check_block(folder: Path, block: Block) -> list[Finding]:
-    with (folder / f"{block.part}.bin").open("rb") as file:
-        data = pread(file.fileno(), block.stop - block.start, block.start)
+def _check_block(folder: Path, card: Card, block: Block) -> list[Finding]:
+    data = read_tokens(folder, card, block.base + block.start, block.base + block.stop)
     found = block_digest(data)
     if found == block.digest:
         return []
