@@ -6,7 +6,8 @@ import json
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,31 +60,10 @@ def _each(value: Any) -> Iterator[Any]:
 class JoinedTags:
     """Tags that replace those of some documents, by their numbers; on disk, 24 bytes each in memory."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        """Begin; ``file`` is empty, or holds what an earlier one wrote."""
-        self._file = file
-        self._places = np.zeros((0, 3), np.int64)
-        self._new = array("q")
-        self._end = file.seek(0, 2)
-
-    def add(self, number: int, tags: Mapping[str, Any]) -> None:
-        """Note the tags of a document."""
-        data = json.dumps(tags, ensure_ascii=False).encode()
-        self._file.seek(self._end)
-        self._file.write(data)
-        self._new.extend((number, self._end, self._end + len(data)))
-        self._end += len(data)
-
-    def finish(self) -> NDArray[np.int64]:
-        """int64[n, 3]: number and place in the file of each; from now on they can be asked for."""
-        places = np.frombuffer(self._new, np.int64).reshape(-1, 3)
-        return self.load(places[np.argsort(places[:, 0])])
-
-    def load(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Use what `finish` gave."""
-        self._file.flush()
+    def __init__(self, path: Path, places: NDArray[np.int64]) -> None:
+        """What a `TagsWriter` wrote at ``path``, and its places."""
         self._places = places
-        return places
+        self._data = np.memmap(path, np.uint8, "r") if len(places) else np.zeros(0, np.uint8)
 
     def of(self, number: int) -> dict[str, Any] | None:
         """The tags of a document; None: what it had."""
@@ -91,6 +71,35 @@ class JoinedTags:
         if at == len(self._places) or self._places[at, 0] != number:
             return None
         start, stop = self._places[at, 1:].tolist()
-        self._file.seek(start)
-        tags: dict[str, Any] = json.loads(self._file.read(stop - start))
+        tags: dict[str, Any] = json.loads(self._data[start:stop].tobytes())
         return tags
+
+
+class TagsWriter:
+    """Writes tags for `JoinedTags`, in any order."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin the file at ``path``."""
+        self._path, self._file = path, path.open("wb")
+        self._new = array("q")
+        self._end = 0
+
+    def add(self, number: int, tags: Mapping[str, Any]) -> None:
+        """Note the tags of a document."""
+        data = json.dumps(tags, ensure_ascii=False).encode()
+        self._file.write(data)
+        self._new.extend((number, self._end, self._end + len(data)))
+        self._end += len(data)
+
+    def places(self) -> NDArray[np.int64]:
+        """int64[n, 3]: number, and first and last byte in the file, of each, by number."""
+        places = np.array(self._new, np.int64).reshape(-1, 3)
+        return places[np.argsort(places[:, 0])]
+
+    def __enter__(self) -> TagsWriter:
+        """Itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the file."""
+        self._file.close()

@@ -107,7 +107,7 @@ def refuse_all(refusals: list[Refusal]) -> RecipeError:
 
 @dataclass(slots=True)
 class Tally:
-    """What was read; ``read = kept + empty + quarantined`` always holds."""
+    """What was read; ``read = kept + duplicate + other_split + empty + quarantined`` always holds."""
 
     read: int = 0
     kept: int = 0
@@ -118,6 +118,15 @@ class Tally:
     """Lines of white space alone: no records, so not part of ``read``."""
     quarantined: dict[str, int] = field(default_factory=dict)
     """Records by reason."""
+    duplicate: int | None = None
+    """Documents left out because another one holds the same; None: nobody looked."""
+    other_split: int | None = None
+    """Documents of groups left out because a smaller split holds the same; None: there are no splits."""
+
+    def leave_out(self, duplicate: int | None, other_split: int | None) -> None:
+        """Count kept documents as left out, where somebody looked."""
+        self.kept -= (duplicate or 0) + (other_split or 0)
+        self.duplicate, self.other_split = duplicate, other_split
 
     def refuse(self, reason: str) -> None:
         """Count one record that gives no document."""
@@ -147,7 +156,8 @@ class Tally:
 
     def check(self) -> None:
         """Assert that nothing was lost on the way."""
-        assert self.read == self.kept + self.empty + sum(self.quarantined.values()), self
+        left_out = (self.duplicate or 0) + (self.other_split or 0) + self.empty
+        assert self.read == self.kept + left_out + sum(self.quarantined.values()), self
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values for a card or JSON."""
@@ -158,6 +168,8 @@ class Tally:
             "repaired": self.repaired,
             "blank_lines": self.blank_lines,
             "quarantined": dict(sorted(self.quarantined.items())),
+            **({} if self.duplicate is None else {"duplicate": self.duplicate}),
+            **({} if self.other_split is None else {"other_split": self.other_split}),
         }
 
     @classmethod

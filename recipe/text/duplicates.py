@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.card import canonical_json
-from recipe.pools.contents import Contents, equal_documents
+from recipe.pools.contents import RANGE_DOCUMENTS, Contents, equal_documents
 from recipe.pools.pool import Pool
 from recipe.pools.splits import MOST_SPLITS, Split
-from recipe.pools.tags import JoinedTags, joined_tags
+from recipe.pools.tags import JoinedTags, TagsWriter, joined_tags
 from recipe.pools.workplace import write_durably
 from recipe.text.spill import first_numbers
 from recipe.text.spilled import Spilled, contents_of
@@ -79,15 +79,13 @@ def place_documents(folder: Path, num_tasks: int, rule: Rule) -> Placed:
         RecipeError: a document that others need sections of is in one split, and its text in another.
     """
     if (folder / FINISHED).is_file():
-        tags = JoinedTags((folder / TAGS).open("rb"))
-        tags.load(np.load(folder / TAG_PLACES))
-        return Placed(np.load(folder / PLACES), tags)
+        return Placed(np.load(folder / PLACES), JoinedTags(folder / TAGS, np.load(folder / TAG_PLACES)))
     for name in _FILES:
         (folder / name).unlink(missing_ok=True)
-    with (folder / TAGS).open("w+b") as file:
-        decided = _Decided(folder, num_tasks, rule, file)
+    with TagsWriter(folder / TAGS) as tags:
+        decided = _Decided(folder, num_tasks, rule, tags)
         decided.decide()
-        np.save(folder / TAG_PLACES, decided.tags.finish())
+    np.save(folder / TAG_PLACES, tags.places())
     np.save(folder / PLACES, decided.places)
     write_durably(folder / FINISHED, b"{}")
     return place_documents(folder, num_tasks, rule)
@@ -96,8 +94,8 @@ def place_documents(folder: Path, num_tasks: int, rule: Rule) -> Placed:
 class _Decided:
     """The decisions while they are made."""
 
-    def __init__(self, folder: Path, num_tasks: int, rule: Rule, file: BinaryIO) -> None:
-        self._rule, self.tags = rule, JoinedTags(file)
+    def __init__(self, folder: Path, num_tasks: int, rule: Rule, tags: TagsWriter) -> None:
+        self._rule, self._tags = rule, tags
         self._spilled = Spilled(folder, num_tasks)
         self._tasks = [contents_of(folder, number) for number in range(num_tasks)]
         there = [(split, pool) for split, pool in enumerate(rule.extends) if pool is not None]
@@ -115,7 +113,7 @@ class _Decided:
         with self._known:
             known = int(self._known.bases[-1])
             bases = [0] * len(self._known.runs) + [known + first for first in self._spilled.first[:-1]]
-            for equal in equal_documents([*self._known.runs, *self._tasks], bases):
+            for equal in equal_documents([*self._known.runs, *self._tasks], bases, RANGE_DOCUMENTS):
                 for numbers in equal.sets():
                     pools = self._known.pool_of(np.array([n for n in numbers if n < known], np.int64))
                     if new := [number - known for number in numbers if number >= known]:
@@ -152,7 +150,7 @@ class _Decided:
             said.setdefault(canonical_json(tags), tags)
         own = self._spilled.row(first)[2]
         if (joined := joined_tags(own, said.values())) != own:
-            self.tags.add(first, joined)
+            self._tags.add(first, joined)
 
     def _is_named(self, number: int) -> bool:
         """Whether others of its group may need a section of it."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from recipe.errors import RecipeError
 from recipe.pools.card import content_hash
 from recipe.pools.pool import Pool
+from recipe.pools.splits import SPLIT, Split
 from recipe.text.records import CLEANING_VERSION
 from recipe.text.sections import SECTIONS_VERSION
 from recipe.text.shuffle import SHUFFLE_VERSION
@@ -44,6 +45,10 @@ class PrepareOptions:
     repeats: int | None = None
     """Find what repeats inside documents and groups, in stretches of so many tokens; None: nobody looks, but
     in a pool that extends one in which somebody did."""
+    duplicates: Literal["keep", "drop"] = "keep"
+    """``drop``: of documents with equal tokens one stays, with the tags of all."""
+    split: Split | None = None
+    """Several pools in one reading, such as training and validation: for ``prepare_splits``."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
@@ -55,6 +60,8 @@ class PrepareOptions:
                 "prepare", "ray_address", given=f"{self.ray_address} with --engine {self.engine}",
                 expected="an address for --engine ray", fix="add --engine ray, or leave the address out",
             )  # fmt: skip
+        if self.duplicates not in ("keep", "drop"):
+            raise ValueError(f"duplicates is keep or drop, not {self.duplicates!r}")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed lies in 0..2**63-1, not {self.seed}")
         if self.workers is not None and self.workers < 1:
@@ -87,10 +94,13 @@ def tell_nobody(progress: Progress) -> None:
     """For callers that do not watch."""
 
 
-def settings_of(tokenizer: Tokenizer, options: PrepareOptions, extends: Pool | None) -> dict[str, Any]:
+def settings_of(
+    tokenizer: Tokenizer, options: PrepareOptions, extends: Pool | None, split: str | None = None
+) -> dict[str, Any]:
     """Everything but the inputs that decides the pool's bytes, as plain values.
 
     Workers, the place of the pool, of one that it extends and of the tokenizer's file are not among them.
+    ``split``: the name of the pool among the options' splits.
     """
     read = {item.name: getattr(options.read, item.name) for item in fields(options.read)}
     for name in (
@@ -109,6 +119,8 @@ def settings_of(tokenizer: Tokenizer, options: PrepareOptions, extends: Pool | N
         "seed": options.seed,
         "part_tokens": options.part_tokens,
         **({} if options.repeats is None else {"repeats": options.repeats}),
+        **({} if options.duplicates == "keep" else {"duplicates": options.duplicates}),
+        **({} if options.split is None else {SPLIT: {**options.split.to_plain(), "name": split}}),
         **({} if extends is None else {"extends": extends.fingerprint}),
         "read": {key: list(value) if isinstance(value, tuple) else value for key, value in read.items()},
     }

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recipe.errors import Problem, RecipeError
-from recipe.pools.adopting import check_extends
-from recipe.pools.card import CARD_NAME
-from recipe.pools.opening import open_pool
+from recipe.errors import RecipeError
 from recipe.pools.pool import Pool
 from recipe.pools.sections import Section
-from recipe.pools.settings import PoolSettings, token_dtype
+from recipe.pools.settings import token_dtype
 from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
-from recipe.text.documents import Tally
+from recipe.text.counts import Counted
+from recipe.text.duplicates import DUPLICATE, OTHER_SPLIT, Rule, place_documents
 from recipe.text.engines import check_engine
 from recipe.text.first_pass import tokenise
 from recipe.text.hold import clear, held, remove
@@ -29,19 +27,17 @@ from recipe.text.preparation import (
     PrepareOptions,
     Progress,
     Tell,
-    differences,
     preparation_key,
-    settings_of,
     tell_nobody,
 )
 from recipe.text.quarantine import gathered_tally, write_quarantine
 from recipe.text.sources import list_sources
 from recipe.text.spill import has_finished, merged, remove_unfinished
+from recipe.text.splits import check_counts, has_record, write_record
+from recipe.text.targets import RECORD_NAME, Target, load_json, targets_of
 from recipe.text.tokenise import Work
 from recipe.text.tokenizers import Tokenizer
 
-RECORD_NAME = "prepare.json"
-"""In a prepared pool: settings, inputs with their hashes, counts."""
 QUARANTINE_NAME = "quarantine.jsonl"
 """In a prepared pool, if any record was left out: source, line (or row, member), reason."""
 FORMAT = 1
@@ -80,7 +76,36 @@ def prepare_pool(
     options = options or PrepareOptions()
     folder = _checked(Path(out))
     files = list_sources(sources, options.read, leave_out=(folder, unfinished_folder(folder)))
-    return _Preparation(FileInput(files, options.read), folder, tokenizer, options, progress).run()
+    if options.split is not None:
+        raise ValueError("a split makes several pools: call prepare_splits")
+    return _Preparation(FileInput(files, options.read), folder, tokenizer, options, progress).run()[0]
+
+
+def prepare_splits(
+    sources: Sequence[str | Path],
+    out: str | Path,
+    tokenizer: Tokenizer,
+    options: PrepareOptions,
+    *,
+    progress: Tell = tell_nobody,
+) -> dict[str, Pool]:
+    """As `prepare_pool`, for the pools of a split, in one reading: ``out/train``, ``out/validation``, ….
+
+    A document's split is a function of the salt and of its group, or else of its tokens: see
+    `recipe.pools.splits`. No text is in two of them: where documents of groups in several splits are equal,
+    those of the smallest one stay (of equal shares, the one named last), and the others are left out, counted
+    as ``other_split``. With ``extends``, the folder of the splits that are extended: their documents stay
+    where they are.
+
+    Raises:
+        RecipeError: as for `prepare_pool`; or a split would hold no document.
+    """
+    if options.split is None:
+        raise ValueError("options.split says which pools there are")
+    folder = _checked(Path(out))
+    files = list_sources(sources, options.read, leave_out=(folder, unfinished_folder(folder)))
+    pools = _Preparation(FileInput(files, options.read), folder, tokenizer, options, progress).run()
+    return dict(zip(options.split.names, pools, strict=True))
 
 
 def _checked(out: Path) -> Path:
@@ -108,7 +133,7 @@ def prepare_documents(
     progress: Tell = tell_nobody,
 ) -> Pool:
     """As `prepare_pool`, for documents a program makes; what it says of itself is kept in the card."""
-    return _Preparation(source, Path(out), tokenizer, options or PrepareOptions(), progress).run()
+    return _Preparation(source, Path(out), tokenizer, options or PrepareOptions(), progress).run()[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,75 +145,76 @@ class _Read:
 
 
 class _Preparation:
-    """One preparation, from its sources to its pool."""
+    """One preparation, from its sources to its pools."""
 
     def __init__(
         self, source: Input, out: Path, tokenizer: Tokenizer, options: PrepareOptions, tell: Tell
     ) -> None:
         check_engine(options)
         self.source, self.out, self.tokenizer, self.options, self.tell = source, out, tokenizer, options, tell
-        self.extends = None if options.extends is None else open_pool(options.extends, out.name)
-        self.settings = settings_of(tokenizer, options, self.extends)
-        if self.extends is not None:
-            made_by = {"tokenizer": self.settings["tokenizer"], "tokenizer_name": tokenizer.name}
-            marks = {"vocab_size": tokenizer.vocab_size, "eos": tokenizer.eos}
-            check_extends(self.extends, PoolSettings(**marks, **made_by), out)  # type: ignore[arg-type]
+        self.targets = targets_of(out, tokenizer, options)
+        self.settings = [dict(target.settings) for target in self.targets]
+        extended = tuple(target.extends for target in self.targets)
+        self.rule = Rule(drop=options.duplicates == "drop", split=options.split, extends=extended)
         self.spill = out.with_name(f".{out.name}.prepare")
 
-    def run(self) -> Pool:
-        """The pool: as it is, or made."""
-        if (pool := self._existing()) is not None:
-            return pool
+    def run(self) -> list[Pool]:
+        """The pools: as they are, or made."""
+        if (pools := self._all_existing()) is not None:
+            return pools
         self.out.parent.mkdir(parents=True, exist_ok=True)
         with held(self.spill, lambda: self._say(f"waiting for another process that prepares {self.out}")):
             try:
-                self._restore()
+                for target in self.targets:
+                    target.restore(self.spill)
                 with self._disk_errors():
-                    pool = self._existing()  # it may have been made while this process waited
-                    pool = self._second_pass(self._first_pass()) if pool is None else pool
+                    pools = self._all_existing()  # they may have been made while this process waited
+                    pools = self._made() if pools is None else pools
             except BaseException:
                 if not has_finished(self.spill):
                     remove(self.spill)
                 raise
             remove(self.spill)
-            return pool
+            return pools
 
-    def _existing(self) -> Pool | None:
-        """The pool at ``out`` if it was made from the same; None: nothing there, or to be replaced.
+    def _all_existing(self) -> list[Pool] | None:
+        """The pools that are there, if none is left to be made."""
+        found = [t.existing(self.source, overwrite=self.options.overwrite) for t in self.targets]
+        pools = [pool for pool in found if pool is not None]
+        if len(pools) < len(found) or not (self.options.split is None or has_record(self.out, pools)):
+            return None
+        for pool in pools:
+            self._say(f"{pool.path} is up to date")
+        return pools
 
-        Raises:
-            RecipeError: something else is there.
-        """
-        if not _is_used(self.out):
-            return None
-        record = _load(self.out / RECORD_NAME)
-        if not (self.out / CARD_NAME).is_file():
-            raise self._refused("no pool", "choose another folder: only a pool is ever written over")
-        found = [
-            Problem(key, new, f"{old} (the pool that is there)", "--overwrite, or another folder")
-            for key, old, new in differences(record.get("settings", {}), self.settings)
-        ]
-        if record:
-            changed = self.source.is_unchanged(record["inputs"])
-            found += [
-                Problem(name, "changed, new or gone", "as in the pool", "--overwrite, or another folder")
-                for name in changed[:20]
-            ]
-        if record and not found:
-            self._say(f"{self.out} is up to date")
-            return open_pool(self.out, self.out.name)
-        if self.options.overwrite:
-            return None
-        if not record:
-            raise self._refused("a pool that prepare did not make", "--overwrite, or another folder")
-        raise RecipeError(f"{self.out} was prepared from something else", found)
+    def _made(self) -> list[Pool]:
+        read = self._first_pass()
+        tally, placed = gathered_tally(self.spill, read.tasks), None
+        if self.rule.is_needed:
+            self._say("looking for equal documents")
+            placed = place_documents(self.spill, read.tasks, self.rule)
+            duplicate = placed.total(DUPLICATE) if self.rule.drop else None
+            tally.leave_out(duplicate, None if self.rule.split is None else placed.total(OTHER_SPLIT))
+            tally.check()
+        if self.rule.split is not None and placed is not None:
+            check_counts(self.out, self.rule, placed, tally.kept)
+        for target in self.targets:
+            if target.existing(self.source, overwrite=self.options.overwrite) is None:
+                self._second_pass(read, Counted(tally, placed), target)
+        pools = [target.put(self.spill) for target in self.targets]
+        if self.rule.split is not None:
+            if tally.quarantined:
+                write_quarantine(self.out / QUARANTINE_NAME, self.spill, read.tasks)
+            write_record(self.out, self.rule.split, pools, tally)
+        return pools
 
     def _first_pass(self) -> _Read:
         """Tokenise what is not tokenised yet."""
+        settings = self.settings[0] if self.options.split is None else self.settings
         state = json.loads(
-            json.dumps({"settings": self.settings, "inputs": self.source.state(), "tasks": TASKS_VERSION})
+            json.dumps({"settings": settings, "inputs": self.source.state(), "tasks": TASKS_VERSION})
         )
-        before = _load(self.spill / _STATE)
+        before = load_json(self.spill / _STATE)
         if before == state:
             self._say("going on where the last preparation stopped")
         else:
@@ -196,15 +222,17 @@ class _Preparation:
                 self._say("what is left of an interrupted preparation of something else is removed")
             clear(self.spill)
             write_durably(self.spill / _STATE, json.dumps(state).encode())
-        if finished := _load(self.spill / _READ):
+        if finished := load_json(self.spill / _READ):
             return _Read(finished["tasks"], finished["contents"])
         remove_unfinished(self.spill)
+        split = self.options.split
         work = Work(
             tokenizer=self.tokenizer,
-            fingerprint=self.settings["tokenizer"],
+            fingerprint=self.targets[0].settings["tokenizer"],
             seed=self.options.seed,
             read=self.options.read,
             files=self.source.files,
+            salt=None if not self.rule.is_needed else 0 if split is None else split.salt,
         )
         tasks = tokenise(self.source, work, self.spill, self.options, self.tell)
         read = _Read(tasks, self.source.contents())
@@ -213,52 +241,53 @@ class _Preparation:
         )
         return read
 
-    def _second_pass(self, read: _Read) -> Pool:
-        """Write the documents in the order of their keys."""
-        tally = gathered_tally(self.spill, read.tasks)
-        path = self.spill / "new" if _is_used(self.out) else self.out
-        if path != self.out and path.exists():
+    def _second_pass(self, read: _Read, counted: Counted, target: Target) -> None:
+        """Write the documents of one pool in the order of their keys."""
+        path = target.place(self.spill)
+        if path != target.path and path.exists():
             shutil.rmtree(path)
-        record = {
-            "format": FORMAT,
-            "settings": self.settings,
-            "inputs": read.contents,
-            "read": tally.to_plain(),
-        }
+        said = {"read": counted.tally.to_plain()}
+        said |= counted.split_of(self.rule, target)
+        record = {"format": FORMAT, "settings": target.settings, "inputs": read.contents, **said}
         source = {
-            "prepared": preparation_key(self.settings, _without_times(read.contents)),
+            "prepared": preparation_key(target.settings, _without_times(read.contents)),
             **({"files": len(read.contents)} if self.source.files else self.source.state()[0]),
-            "read": tally.to_plain(),
+            **said,
         }
         with PoolWriter(
             path,
             vocab_size=self.tokenizer.vocab_size,
             eos=self.tokenizer.eos,
-            tokenizer=self.settings["tokenizer"],
+            tokenizer=target.settings["tokenizer"],
             tokenizer_name=self.tokenizer.name,
             part_tokens=self.options.part_tokens,
-            shuffled=self.extends is None,
+            shuffled=target.extends is None,
             seed=self.options.seed,
             source=source,
             resume=True,
-            extends=self.extends,
+            extends=target.extends,
             repeats=self.options.repeats,
         ) as writer:
-            self._write(writer, read, tally.kept)
+            self._write(writer, read, counted, target)
             folder = unfinished_folder(path)
             write_durably(folder / RECORD_NAME, json.dumps(record, indent=1, ensure_ascii=False).encode())
-            if tally.quarantined:
+            if counted.tally.quarantined and self.options.split is None:
                 write_quarantine(folder / QUARANTINE_NAME, self.spill, read.tasks)
             if writer.settings.repeats is not None:
                 self._say("looking for what repeats inside documents and groups")
-            pool = writer.close(dropped=_dropped(tally, self.extends))
-        return pool if path == self.out else self._replace(pool, path)
+            writer.close(dropped=counted.dropped(target)).close()
 
-    def _write(self, writer: PoolWriter, read: _Read, total: int) -> None:
-        dtype = token_dtype(self.tokenizer.vocab_size)
-        before = 0 if self.extends is None else self.extends.num_documents
-        for entry in merged(self.spill, read.tasks, dtype, writer.num_documents - before):
+    def _write(self, writer: PoolWriter, read: _Read, counted: Counted, target: Target) -> None:
+        dtype, placed = token_dtype(self.tokenizer.vocab_size), counted.placed
+        before = 0 if target.extends is None else target.extends.num_documents
+        chosen, total = None, counted.tally.kept
+        if placed is not None:
+            chosen, total = placed.chosen(target.split), placed.count(target.split)
+        start = writer.num_documents - before
+        for entry in merged(self.spill, read.tasks, dtype, start, chosen=chosen):
             id, group, tags, source, *said = entry.row
+            if placed is not None:
+                tags = placed.tags.of(entry.number) or tags
             sections = _sections(said[0]) if said and said[0] is not None else None
             rest = {"tags": tags, "source": source, "sections": sections, "lead": said[1] if said[1:] else ()}
             writer.add(entry.tokens, id=id, group=group, **rest)
@@ -266,28 +295,8 @@ class _Preparation:
                 self.tell(Progress(phase="write", done=writer.num_documents - before, total=total))
         self.tell(Progress(phase="write", done=writer.num_documents - before, total=total))
 
-    def _replace(self, pool: Pool, path: Path) -> Pool:
-        """Put the new pool in the place of the old one."""
-        pool.close()
-        self.out.rename(self.spill / "old")
-        path.rename(self.out)
-        return open_pool(self.out, self.out.name)
-
-    def _restore(self) -> None:
-        """Put the old pool back where a replacement was cut between its two renames."""
-        old = self.spill / "old"
-        if old.exists() and not self.out.exists():
-            old.rename(self.out)
-        elif old.exists():
-            shutil.rmtree(old)
-
     def _say(self, text: str) -> None:
         self.tell(Progress(phase="note", text=text))
-
-    def _refused(self, given: str, fix: str) -> RecipeError:
-        return RecipeError.single(
-            "prepare", str(self.out), given=given, expected="a new folder, or the same pool", fix=fix
-        )
 
     @contextmanager
     def _disk_errors(self) -> Iterator[None]:
@@ -310,33 +319,11 @@ class _Preparation:
             ) from error
 
 
-def _is_used(path: Path) -> bool:
-    """Whether something is there; an empty folder is nothing."""
-    return path.exists() and not (path.is_dir() and not any(path.iterdir()))
-
-
 def _sections(rows: list[list[Any]]) -> list[Section]:
     """The sections of a document, as the first pass wrote them."""
     return [Section(start, id, tuple(needs)) for start, id, needs in rows]
 
 
-def _dropped(tally: Tally, extends: Pool | None) -> dict[str, int]:
-    """Records left out, by reason, of the pool that is extended too."""
-    empty = {"empty": tally.empty} if tally.empty else {}
-    dropped = {**empty, **dict(sorted(tally.quarantined.items()))}
-    before = {} if extends is None else extends.card.dropped
-    return {reason: before.get(reason, 0) + dropped.get(reason, 0) for reason in {**before, **dropped}}
-
-
 def _without_times(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the pool depends on: a copied or touched file is the same."""
     return [{key: value for key, value in entry.items() if key != "mtime_ns"} for entry in contents]
-
-
-def _load(path: Path) -> dict[str, Any]:
-    """A JSON object, or nothing where it is missing or damaged."""
-    try:
-        data = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

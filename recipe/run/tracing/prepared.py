@@ -12,7 +12,7 @@ from typing import Any
 from recipe.text.archives import raw_members
 from recipe.text.documents import Document
 from recipe.text.kinds import TABLES, Kind, kind_of
-from recipe.text.prepare import RECORD_NAME
+from recipe.text.targets import RECORD_NAME
 from recipe.text.records import Raw, parse
 from recipe.text.sources import ReadOptions, SourceFile
 from recipe.text.stores import Stored, state_of, stored

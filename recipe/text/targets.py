@@ -1,0 +1,157 @@
+"""The pools that a preparation makes: where each goes, what it depends on, what is there already."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recipe.errors import Problem, RecipeError
+from recipe.pools.adopting import check_extends
+from recipe.pools.card import CARD_NAME
+from recipe.pools.opening import open_pool
+from recipe.pools.pool import Pool
+from recipe.pools.settings import PoolSettings
+from recipe.pools.splits import SPLIT, Split
+from recipe.text.inputs import Input
+from recipe.text.preparation import PrepareOptions, differences, settings_of
+from recipe.text.tokenizers import Tokenizer
+
+RECORD_NAME = "prepare.json"
+"""In a prepared pool: settings, inputs with their hashes, counts."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """One pool of a preparation."""
+
+    path: Path
+    split: int = 0
+    """Its number among the splits."""
+    ending: str = ""
+    """What tells its files between the passes apart from those of other splits."""
+    extends: Pool | None
+    settings: Mapping[str, Any]
+    """Everything but the inputs that decides its bytes."""
+
+    def place(self, spill: Path) -> Path:
+        """Where it is written: not over what is there."""
+        return spill / f"new{self.ending}" if is_used(self.path) else self.path
+
+    def put(self, spill: Path) -> Pool:
+        """The pool, in its place: what is there makes room."""
+        new = spill / f"new{self.ending}"
+        if new.exists():
+            self.path.rename(spill / f"old{self.ending}")
+            new.rename(self.path)
+        return open_pool(self.path, self.path.name)
+
+    def restore(self, spill: Path) -> None:
+        """Put the old pool back where a replacement was cut between its two renames."""
+        old = spill / f"old{self.ending}"
+        if old.exists() and not self.path.exists():
+            old.rename(self.path)
+        elif old.exists():
+            shutil.rmtree(old)
+
+    def existing(self, source: Input, *, overwrite: bool) -> Pool | None:
+        """The pool that is there if it was made from the same; None: nothing there, or to be replaced.
+
+        Raises:
+            RecipeError: something else is there.
+        """
+        if not is_used(self.path):
+            return None
+        record = load_json(self.path / RECORD_NAME)
+        if not (self.path / CARD_NAME).is_file():
+            raise refused(self.path, "no pool", "choose another folder: only a pool is ever written over")
+        found = [
+            Problem(key, new, f"{old} (the pool that is there)", "--overwrite, or another folder")
+            for key, old, new in differences(record.get("settings", {}), self.settings)
+        ]
+        if record:
+            changed = source.is_unchanged(record["inputs"])
+            found += [
+                Problem(name, "changed, new or gone", "as in the pool", "--overwrite, or another folder")
+                for name in changed[:20]
+            ]
+        if record and not found:
+            return open_pool(self.path, self.path.name)
+        if overwrite:
+            return None
+        if not record:
+            raise refused(self.path, "a pool that prepare did not make", "--overwrite, or another folder")
+        raise RecipeError(f"{self.path} was prepared from something else", found)
+
+
+def targets_of(out: Path, tokenizer: Tokenizer, options: PrepareOptions) -> list[Target]:
+    """The pool at ``out``, or one in it for each split.
+
+    Raises:
+        RecipeError: what is extended has other ids, marks, another tokenizer, or another split.
+    """
+    split, fingerprint = options.split, tokenizer.fingerprint()
+    names = [None] if split is None else list(split.names)
+    if split is not None and (out / CARD_NAME).exists():
+        raise refused(out, "a pool", "choose another folder: splits are pools in a folder of their own")
+    found = []
+    for index, name in enumerate(names):
+        path = out if name is None else out / name
+        extends = None
+        if options.extends is not None:
+            extends = open_pool(options.extends / (name or ""), path.name)
+            made_by = {"tokenizer": fingerprint, "tokenizer_name": tokenizer.name}
+            marks = {"vocab_size": tokenizer.vocab_size, "eos": tokenizer.eos}
+            check_extends(extends, PoolSettings(**marks, **made_by), path)  # type: ignore[arg-type]
+            check_split(extends, split, name)
+        ending = "" if name is None else f"-{index}"
+        settings = settings_of(tokenizer, options, extends, name)
+        found.append(Target(path=path, split=index, ending=ending, extends=extends, settings=settings))
+    return found
+
+
+def check_split(extends: Pool, split: Split | None, name: str | None) -> None:
+    """Refuse to extend a split by documents that are split otherwise, or not at all.
+
+    Raises:
+        RecipeError: shares, salt or name are others than those of the pool.
+    """
+    said = dict(extends.card.source.get(SPLIT, {}))
+    said.pop("documents", None)
+    wanted = {} if split is None else {**split.to_plain(), "name": name}
+    if said != wanted:
+        raise RecipeError.single(
+            "prepare", str(extends.path), given=_split_text(wanted), expected=_split_text(said),
+            fix="give the split that it was made with, or leave it out where there was none",
+        )  # fmt: skip
+
+
+def _split_text(said: Mapping[str, Any]) -> str:
+    if not said:
+        return "no split"
+    shares = ",".join(f"{name}={share}" for name, share in said["shares"].items())
+    return f"{said['name']} of {shares}, salt {said['salt']}"
+
+
+def is_used(path: Path) -> bool:
+    """Whether something is there; an empty folder is nothing."""
+    return path.exists() and not (path.is_dir() and not any(path.iterdir()))
+
+
+def refused(path: Path, given: str, fix: str) -> RecipeError:
+    """What is there is not what may be written over."""
+    return RecipeError.single(
+        "prepare", str(path), given=given, expected="a new folder, or the same pool", fix=fix
+    )
+
+
+def load_json(path: Path) -> dict[str, Any]:
+    """A JSON object, or nothing where it is missing or damaged."""
+    try:
+        data = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
