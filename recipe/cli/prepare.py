@@ -6,17 +6,17 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group
 from rich.progress import Progress as Bars
 
 from recipe.cli.options import add_json, number, whole
 from recipe.cli.output import print_json, print_tables, progress, say
+from recipe.cli.prepared import pool_table, splits_table, summary
+from recipe.errors import RecipeError
 from recipe.pools.about import describe_pool, read_about
-from recipe.pools.pool import Pool
-from recipe.report.tables import table
+from recipe.pools.splits import parse_split
 from recipe.text.kinds import FORMATS
 from recipe.text.preparation import ENGINES, PrepareOptions, Progress
-from recipe.text.prepare import QUARANTINE_NAME, prepare_pool
+from recipe.text.prepare import prepare_pool, prepare_splits
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import load_tokenizer
 
@@ -36,11 +36,12 @@ Examples:
   recipe prepare pools/saved datasets/saved/train
   recipe prepare pools/notes notes.tar.zst --text-member md
   recipe prepare pools/web-2 texts/new.jsonl.zst --extends pools/web
+  recipe prepare pools/web texts/ --duplicates drop --split train=97%,validation=2%,test=1%
   recipe prepare pools/big s3://corpora/big --engine ray --ray-address auto
   recipe prepare pools/news news.jsonl --about kind=licensed --about languages=en --about collected=2024
 
 Interrupted, the same command goes on where it stopped. A pool made from the same is left as it is.
-Every record read is a document, empty, or left out for a reason: the numbers printed add up.
+Every record read is a document, a duplicate, empty, or left out for a reason: the numbers printed add up.
 Stores are opened by fsspec, with its own settings and variables of the environment (AWS_ENDPOINT_URL, …);
 for s3:// install token-recipe[s3].
 """
@@ -98,6 +99,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="find what repeats inside documents and groups, in stretches of at least N tokens (default: "
         f"{REPEATED_TOKENS}); for slicing: {{duplicates: drop}}",
+    )
+    parser.add_argument(
+        "--duplicates",
+        choices=("keep", "drop"),
+        default="keep",
+        help="drop: of documents with equal tokens one stays, with the tags of all; counted as duplicate",
+    )
+    parser.add_argument(
+        "--split",
+        metavar="NAME=SHARE,…",
+        help="pools OUT/NAME in one reading, such as train=97%%,validation=2%%,test=1%%, or a=2/3,b=1/3: "
+        "exact, by group or else by content, so that no text is in two; with --extends, of a folder like it",
+    )
+    parser.add_argument(
+        "--split-salt", type=whole, metavar="N", help="another one splits otherwise (default: 0)"
     )
     parser.add_argument(
         "--about",
@@ -178,6 +194,10 @@ def execute(args: argparse.Namespace) -> int:
     """Prepare one pool and say what is in it."""
     about = read_about(args.about, f"prepare {args.out} --about") if args.about else None
     tokenizer = load_tokenizer(args.tokenizer, eos=args.eos)
+    split = None if args.split is None else parse_split(args.split, args.split_salt or 0)
+    if split is None and args.split_salt is not None:
+        given, fix = f"--split-salt {args.split_salt}", "add --split, or leave the salt out"
+        raise RecipeError.single("prepare", "--split-salt", given=given, expected="a --split", fix=fix)
     options = PrepareOptions(
         seed=args.seed,
         workers=args.workers,
@@ -187,6 +207,8 @@ def execute(args: argparse.Namespace) -> int:
         overwrite=args.overwrite,
         extends=args.extends,
         repeats=args.repeats,
+        duplicates=args.duplicates,
+        split=split,
         read=ReadOptions(
             format=args.format,
             text_key=args.text_key,
@@ -206,21 +228,27 @@ def execute(args: argparse.Namespace) -> int:
         ),
     )
     with progress(quiet=args.json) as bars:
-        pool = prepare_pool(
-            args.sources, args.out, tokenizer, options, progress=_Watcher(bars, quiet=args.json)
-        )
-    if about is not None:
-        describe_pool(pool.path, about)
-    with pool:
-        if args.json:
-            print_json(_summary(pool))
+        watcher = _Watcher(bars, quiet=args.json)
+        if split is None:
+            pools = {"": prepare_pool(args.sources, args.out, tokenizer, options, progress=watcher)}
         else:
-            print_tables([_table(pool)])
-        if args.marker is not None and pool.leads is None:
-            say(
-                "warning: no marker was written: it stands in front of the documents of a group, and no "
-                "document has one (--group-key, --group-depth)"
-            )
+            pools = prepare_splits(args.sources, args.out, tokenizer, options, progress=watcher)
+    if about is not None:
+        for pool in pools.values():
+            describe_pool(pool.path, about)
+    if args.json:
+        said = {name: summary(pool) for name, pool in pools.items()}
+        print_json(said[""] if split is None else {"path": str(args.out), "splits": said})
+    else:
+        whole = [] if split is None else [splits_table(args.out, pools)]
+        print_tables([*whole, *map(pool_table, pools.values())])
+    if args.marker is not None and all(pool.leads is None for pool in pools.values()):
+        say(
+            "warning: no marker was written: it stands in front of the documents of a group, and no "
+            "document has one (--group-key, --group-depth)"
+        )
+    for pool in pools.values():
+        pool.close()
     return 0
 
 
@@ -239,54 +267,3 @@ class _Watcher:
         if name not in self._tasks:
             self._tasks[name] = self._bars.add_task(name, total=event.total, note=unit)
         self._bars.update(self._tasks[name], completed=event.done)
-
-
-def _summary(pool: Pool) -> dict[str, Any]:
-    card = pool.card
-    return {
-        "path": str(pool.path),
-        "documents": card.num_documents,
-        "units": card.num_units,
-        "tokens": card.body_tokens,
-        "special": card.special_tokens,
-        "longest": card.max_document_tokens,
-        "parts": pool.num_parts,
-        **({} if pool.sections is None else {"sections": len(pool.sections)}),
-        **({} if pool.repeats is None else {"repeated": _repeated(pool)}),
-        "tokenizer": {
-            "name": card.tokenizer_name,
-            "fingerprint": card.tokenizer,
-            "vocab_size": card.vocab_size,
-        },
-        "read": card.source["read"],
-        "left_out": dict(card.dropped),
-        "fingerprint": pool.fingerprint,
-    }
-
-
-def _repeated(pool: Pool) -> int:
-    spans = pool.repeats
-    assert spans is not None
-    return int((spans[:, 1] - spans[:, 0]).sum())
-
-
-def _table(pool: Pool) -> Group:
-    card, read = pool.card, pool.card.source["read"]
-    rows = [("records read", read["read"]), ("documents", card.num_documents)]
-    if card.num_units != card.num_documents:
-        rows.append(("units (groups stay together)", card.num_units))
-    rows.append(("tokens", card.body_tokens))
-    if pool.sections is not None:
-        rows.append(("sections that begin inside documents", len(pool.sections)))
-    if pool.needs is not None:
-        rows.append(("needs of sections", len(pool.needs)))
-    if pool.repeats is not None:
-        rows.append(("tokens that repeat others of their document or group", _repeated(pool)))
-    rows.append(("end marks" if pool.leads is None else "marks and markers", card.special_tokens))
-    rows.append(("longest document", card.max_document_tokens))
-    if read["repaired"]:
-        rows.append(("kept with U+FFFD", read["repaired"]))
-    rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in card.dropped.items()]
-    caption = f"records left out are in {pool.path / QUARANTINE_NAME}" if read["quarantined"] else ""
-    counts = [(what, f"{count:,}") for what, count in rows]
-    return table(f"pool {pool.path}", ("what", "how many"), counts, caption=caption)

@@ -1,0 +1,84 @@
+"""What ``recipe prepare`` says of the pools that it made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+
+from recipe.pools.pool import Pool
+from recipe.pools.splits import SPLIT
+from recipe.report.tables import table
+from recipe.text.prepare import QUARANTINE_NAME
+
+
+def summary(pool: Pool) -> dict[str, Any]:
+    """A prepared pool as plain values."""
+    card = pool.card
+    return {
+        "path": str(pool.path),
+        "documents": card.num_documents,
+        "units": card.num_units,
+        "tokens": card.body_tokens,
+        "special": card.special_tokens,
+        "longest": card.max_document_tokens,
+        "parts": pool.num_parts,
+        **({} if pool.sections is None else {"sections": len(pool.sections)}),
+        **({} if pool.repeats is None else {"repeated": _repeated(pool)}),
+        "tokenizer": {
+            "name": card.tokenizer_name,
+            "fingerprint": card.tokenizer,
+            "vocab_size": card.vocab_size,
+        },
+        "read": card.source["read"],
+        "left_out": dict(card.dropped),
+        "fingerprint": pool.fingerprint,
+    }
+
+
+def _repeated(pool: Pool) -> int:
+    spans = pool.repeats
+    assert spans is not None
+    return int((spans[:, 1] - spans[:, 0]).sum())
+
+
+def pool_table(pool: Pool) -> Group:
+    """A prepared pool, for people."""
+    card, read = pool.card, pool.card.source["read"]
+    rows = [] if SPLIT in card.source else [("records read", read["read"])]
+    rows.append(("documents", card.num_documents))
+    if card.num_units != card.num_documents:
+        rows.append(("units (groups stay together)", card.num_units))
+    rows.append(("tokens", card.body_tokens))
+    if pool.sections is not None:
+        rows.append(("sections that begin inside documents", len(pool.sections)))
+    if pool.needs is not None:
+        rows.append(("needs of sections", len(pool.needs)))
+    if pool.repeats is not None:
+        rows.append(("tokens that repeat others of their document or group", _repeated(pool)))
+    rows.append(("end marks" if pool.leads is None else "marks and markers", card.special_tokens))
+    rows.append(("longest document", card.max_document_tokens))
+    if read["repaired"] and SPLIT not in card.source:
+        rows.append(("kept with U+FFFD", read["repaired"]))
+    rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in card.dropped.items()]
+    caption = "" if SPLIT in card.source else _quarantine(pool.path, read)
+    counts = [(what, f"{count:,}") for what, count in rows]
+    return table(f"pool {pool.path}", ("what", "how many"), counts, caption=caption)
+
+
+def _quarantine(folder: Path, read: Mapping[str, Any]) -> str:
+    return f"records left out are in {folder / QUARANTINE_NAME}" if read["quarantined"] else ""
+
+
+def splits_table(out: Path, pools: Mapping[str, Pool]) -> Group:
+    """Where what was read in one go went: the numbers add up."""
+    read = next(iter(pools.values())).card.source["read"]
+    kept = next(iter(pools.values())).card.source[SPLIT]["documents"]
+    rows = [("records read", read["read"]), *((f"documents of {name}", kept[name]) for name in pools)]
+    left_out = {"empty": read["empty"], **read["quarantined"]}
+    left_out |= {reason: read.get(reason) or 0 for reason in ("duplicate", "other_split")}
+    rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in left_out.items() if count]
+    counts = [(what, f"{count:,}") for what, count in rows]
+    return table(f"splits {out}", ("what", "how many"), counts, caption=_quarantine(out, read))
