@@ -15,7 +15,10 @@ Difference = tuple[str, Any, Any]
 """Key, what it must be, what it is."""
 _FOREVER = ("seed", "count", "labels", "tokenizer", "start", "simulate_budget")
 """Keys of a recipe that hold from a run's first step to its last."""
-_OF_A_POOL = ("block_units", "eos", "bos", "renamed_from", "of", "where", "min_tokens", "max_tokens", "by")
+_OF_A_POOL = (
+    *("block_units", "eos", "bos", "dtype", "column", "documents", "boundaries", "renamed_from"),
+    *("of", "where", "min_tokens", "max_tokens", "by"),
+)
 """Keys that fix what a pool's blocks are."""
 
 

@@ -27,7 +27,10 @@ from recipe.errors import RecipeError
 COPY = "parent.yaml"
 _NEW_SEED = ("seed", "tokenizer", "start")
 """What a branch may have otherwise though an amendment may not."""
-_OF_FRESH = ("block_units", "eos", "bos", "of", "where", "min_tokens", "max_tokens", "by")
+_OF_FRESH = (
+    *("block_units", "eos", "bos", "dtype", "column", "documents", "boundaries"),
+    *("of", "where", "min_tokens", "max_tokens", "by"),
+)
 _DATA = ("continue", "fresh")
 _SHARES = ("quotas", "weights", "quotas_tokens", "objective")
 

@@ -15,12 +15,14 @@ from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.record import read_sealed
 from recipe.config import Recipe, Rule
+from recipe.config.view import parent_name
 from recipe.errors import RecipeError
 from recipe.pools import Pool, open_pool
 from recipe.pools.blocks import file_hash
-from recipe.pools.card import BOUNDARIES, CARD_NAME
+from recipe.pools.card import BOUNDARIES
 from recipe.pools.erased import explained
-from recipe.pools.imported import find_pairs
+from recipe.pools.foreign.form import form_of
+from recipe.pools.foreign.opening import is_imported
 from recipe.pools.metadata import open_metadata
 from recipe.pools.views import join_families, open_as
 from recipe.run.manifest import manifest_path
@@ -56,8 +58,8 @@ def find_pools(
     recipes = course.recipes
     declared = {name: recipe for recipe in recipes for name in recipe.pools}  # by the last one that has it
     for name, path in _paths(folder, course, declared, pools_root).items():
-        if metadata_only and _are_pairs(path):
-            covered[name] = "imported Megatron pairs: not covered (metadata only)"
+        if metadata_only and _are_imported(declared[name], name, path):
+            covered[name] = "imported token files: not covered (metadata only)"
             continue
         opened = open_metadata if metadata_only else open_pool
         pool, found = _opened(course, declared[name], name, path, opened)
@@ -172,9 +174,9 @@ def _below(root: Path, name: str, declared: Path) -> Path:
         return path
 
 
-def _are_pairs(path: Path) -> bool:
+def _are_imported(recipe: Recipe, name: str, path: Path) -> bool:
     try:
-        return not (path / CARD_NAME).is_file() and bool(find_pairs(path))
+        return is_imported(path, form_of(recipe.pools[parent_name(recipe.pools, name)]))
     except (RecipeError, OSError):
         return False
 
@@ -196,13 +198,13 @@ def verify_contents(
     findings, covered, usable = list(found.findings), dict(found.covered), dict[str, Pool]()
     for name, pool in found.pools.items():
         whole = full or pool.num_tokens <= SMALL_TOKENS
-        faults = pool.verify(full=whole, sample=SAMPLE_BLOCKS, seed=seed)
+        faults = pool.verify(full=whole, sample=SAMPLE_BLOCKS, seed=seed, erased=False)
         faults, erased = _without_erased(pool, faults, withdrawn.get(name))
         lengths = faults if pool.layout.table is None else _check_lengths(pool)
         findings += [replace(fault, check="pools", where=f"pools.{name}: {fault.where}") for fault in faults]
         findings += [replace(fault, check="pools", where=f"pools.{name}: {fault.where}") for fault in lengths]
         if pool.layout.table is None:
-            covered[name] = "imported without content hashes: not covered; index and token files compared"
+            covered[name] = "imported without content hashes: not covered; indices and token files compared"
         else:
             some = f"{SAMPLE_BLOCKS} blocks of the token files compared with their hashes (seed {seed})"
             covered[name] = "all files compared with their hashes" if whole else some

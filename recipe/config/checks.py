@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from recipe.config.drawing import draws_from
 from recipe.config.evaluation_checks import evaluation_faults
+from recipe.config.files import file_faults
 from recipe.config.free import free_faults
 from recipe.config.group import GroupConfig, known_pools
 from recipe.config.length_checks import length_faults, stated_length
 from recipe.config.model import PoolConfig
+from recipe.config.naming import is_key
 from recipe.config.objective_checks import objective_faults
 from recipe.config.packing_checks import packing_stage_faults
 from recipe.config.parallel_checks import PARALLEL_CHECKS
@@ -29,7 +31,6 @@ from recipe.config.stage_checks import STAGE_CHECKS, exactly_one, pool_slicing_f
 from recipe.config.transform_checks import TRANSFORM_CHECKS, transform_stage_faults
 from recipe.config.view_checks import view_faults
 
-_NAME = re.compile(r"(?!_target_$)[^\W.][\w-]*")
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
@@ -60,7 +61,8 @@ def _names_of(recipe: Recipe, kind: str) -> Iterator[Fault]:
     if not names and kind != "groups":
         yield Fault((kind,), "none", f"at least one of {kind}", f"add one under '{kind}'")
     for name in names:
-        if not _NAME.fullmatch(name):
+        # A group may be called as the pattern that its pools fit.
+        if not is_key(name.replace("*", "_") if kind == "groups" else name):
             expected = "letters, digits, _ and -, not starting with -; not _target_"
             repaired = re.sub(r"[^\w-]+", "_", name.strip("_") if name == TARGET else name).lstrip("-") or "a"
             yield Fault((kind, name), name, expected, f"rename it, for example to {repaired}")
@@ -104,7 +106,7 @@ def _is_another_name(
     before = pool.renamed_from
     if before is None:
         return
-    if not _NAME.fullmatch(before):
+    if not is_key(before):
         fix = "write the name the pool had before, or leave it out"
         yield Fault((), before, "letters, digits, _ and -, not starting with -", fix)
     elif before in pools:
@@ -233,6 +235,7 @@ _CHECKS = (
     _pools,
     *TRANSFORM_CHECKS,
     view_faults,
+    file_faults,
     _renamed,
     _group_names,
     _groups,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recipe.config.drawing import drawing_stages
+from recipe.config.files import FILE_KEYS
 from recipe.config.model import PoolConfig
 from recipe.config.partial import UnsoundError, given_of, run_checks
 from recipe.config.problems import Fault, nearest
@@ -60,7 +61,7 @@ def _is_parent(pool: PoolConfig) -> bool:
 def _says_one_folder(name: str, pool: PoolConfig, recipe: Recipe) -> Iterator[Fault]:
     if not given_of(pool, ("of",)):
         return
-    for key in given_of(pool, ("path", "eos", "bos")):
+    for key in given_of(pool, ("path", "eos", "bos", *FILE_KEYS)):
         fix = f"leave {key} out: the folder is that of pool {pool.of}"
         yield Fault((key,), getattr(pool, key), f"of without {key}", fix)
 

@@ -76,6 +76,11 @@ VOCABULARY = Vocabulary(
         ("pools", "*"): "{path: FOLDER}",
         ("pools", "*", "of"): "the name of a pool with a path, in quotes if it looks like a number",
         ("pools", "*", "where"): "where: {language: en, quality: {min: 0.5}, source: {not: forum}}",
+        ("pools", "*", "dtype"): "dtype: uint16",
+        ("pools", "*", "column"): "column: input_ids",
+        ("pools", "*", "documents"): "documents: eos, with the id of the mark as eos",
+        ("pools", "*", "boundaries"): "boundaries: .csv.gz",
+        ("pools", "*", "empty"): "empty: skip",
         ("pools", "*", "path"): "the path as text, in quotes if it looks like a number",
         ("pools", "*", "renamed_from"): "the name the pool had before, in quotes if it looks like a number",
         **{

@@ -112,7 +112,10 @@ def make_plan(
         exact=exact,
         end_step=end.step if end is not None and end.ended else None,
         problems=tuple(problems),
-        warnings=(*warnings, *perhaps, *parallel_warnings(settled), *loss_warnings(settled)),
+        warnings=(
+            *(f"pool {name!r}: {note}" for name, pool in opened.items() for note in pool.layout.notes),
+            *(*warnings, *perhaps, *parallel_warnings(settled), *loss_warnings(settled)),
+        ),
         advice=advice_on(settled, stages, {name: pool.num_documents for name, pool in opened.items()}),
         families=families,
         opened=opened,

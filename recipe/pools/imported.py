@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import glob
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,10 @@ from numpy.typing import NDArray
 from recipe.errors import RecipeError
 from recipe.pools.blocks import BLOCK_BYTES
 from recipe.pools.card import NONE, SOME, Card, PartRecord, content_hash, extent_units
-from recipe.pools.mapped import cannot_open
+from recipe.pools.foreign.identity import sampled_hash, samples_of
 from recipe.pools.megatron import Index, read_index
 from recipe.pools.pool import Layout, Pool
 
-_WHOLE_BYTES = 1 << 20
-_SAMPLE_BYTES = 4096
-_SAMPLES = 256
 _EXACT_DOCUMENTS = 1 << 20
 _SAMPLED_DOCUMENTS = 1 << 16
 
@@ -59,16 +55,17 @@ def open_pairs(
             expected=f"{indices[0].dtype}, as in {indices[0].path}",
             fix="name the pairs of each type as a pool of their own, or write them again with one type",
         )  # fmt: skip
-    folder = path if path.is_dir() else _common_folder(pairs)
+    folder = path if path.is_dir() else common_folder(pairs)
     part_documents = np.cumsum([0, *(index.num_documents for index in indices)], dtype=np.int64)
     part_offsets = np.cumsum([0, *(index.num_tokens for index in indices)], dtype=np.int64)
     num_documents, num_tokens = int(part_documents[-1]), int(part_offsets[-1])
     fingerprint, hashes = _fingerprint(indices)
+    names = tuple(pair.relative_to(folder).with_suffix("").as_posix() for pair in pairs)
     return Layout(
         fingerprint=fingerprint,
         token_dtype=indices[0].dtype,
         folder=folder,
-        part_names=tuple(pair.relative_to(folder).with_suffix("").as_posix() for pair in pairs),
+        part_names=names,
         part_documents=part_documents,
         part_offsets=part_offsets,
         num_units=num_documents,
@@ -77,7 +74,10 @@ def open_pairs(
         eos=eos,
         bos_stored=NONE if bos is None else SOME,
         eos_stored=NONE if eos is None else SOME,
-        load_card=_card_loader(indices, hashes),
+        load_card=card_loader(
+            {"megatron": len(indices)},
+            lambda: [_part_record(*part) for part in zip(names, indices, hashes, strict=True)],
+        ),
         load_offsets=lambda: _joined_offsets(indices, part_offsets),
         load_units=None,
         table=None,
@@ -97,10 +97,14 @@ def _joined_offsets(indices: Sequence[Index], part_offsets: NDArray[np.int64]) -
     return np.concatenate([*pieces, part_offsets[-1:]])
 
 
-def _card_loader(indices: Sequence[Index], hashes: Sequence[tuple[str, str]]) -> Callable[[Pool], Card]:
+def card_loader(
+    source: Mapping[str, object], records: Callable[[], Sequence[PartRecord]]
+) -> Callable[[Pool], Card]:
+    """What makes the card of an imported pool: from its boundaries, and a look at its marks."""
+
     def load(pool: Pool) -> Card:
         lengths, special = _body_lengths(pool)
-        exact = pool.num_documents <= _EXACT_DOCUMENTS or special == 0
+        exact = pool.num_documents <= _EXACT_DOCUMENTS or special == 0 or _is_constant(pool)
         histogram = np.bincount(np.frexp(lengths.astype(np.float64))[1])
         layout = pool.layout
         return Card(
@@ -126,8 +130,8 @@ def _card_loader(indices: Sequence[Index], hashes: Sequence[tuple[str, str]]) ->
             seed=None,
             ids="number",
             dropped={},
-            source={"megatron": len(indices)},
-            parts=tuple(_part_record(*part) for part in zip(layout.part_names, indices, hashes, strict=True)),
+            source=dict(source),
+            parts=tuple(records()),
         )
 
     return load
@@ -151,7 +155,7 @@ def _body_lengths(pool: Pool) -> tuple[NDArray[np.int64], int]:
     lengths = np.diff(pool.offsets)
     if pool.layout.bos is None and pool.layout.eos is None:
         return lengths, 0
-    if pool.num_documents <= _EXACT_DOCUMENTS:
+    if pool.num_documents <= _EXACT_DOCUMENTS or _is_constant(pool):
         has_bos, has_eos = pool.stored_marks(np.arange(pool.num_documents))
         marks = has_bos.astype(np.int64) + has_eos
         return lengths - marks, int(marks.sum())
@@ -160,11 +164,16 @@ def _body_lengths(pool: Pool) -> tuple[NDArray[np.int64], int]:
     return lengths, found * pool.num_documents // _SAMPLED_DOCUMENTS
 
 
+def _is_constant(pool: Pool) -> bool:
+    """Whether no document has to be looked at to know its marks."""
+    return SOME not in (pool.layout.bos_stored, pool.layout.eos_stored)
+
+
 def _fingerprint(indices: Sequence[Index]) -> tuple[str, list[tuple[str, str]]]:
     """Hash of sizes, types and contents: whole small files, evenly spaced samples of large ones."""
-    samples = max(2, _SAMPLES // len(indices))
+    samples = samples_of(len(indices))
     hashes = [
-        (_sampled_hash(index.path.with_suffix(".bin"), samples), _sampled_hash(index.path, samples))
+        (sampled_hash(index.path.with_suffix(".bin"), samples), sampled_hash(index.path, samples))
         for index in indices
     ]
     identity = [
@@ -174,26 +183,8 @@ def _fingerprint(indices: Sequence[Index]) -> tuple[str, list[tuple[str, str]]]:
     return content_hash(["megatron", identity]), hashes
 
 
-def _sampled_hash(path: Path, samples: int) -> str:
-    """Hash of a file's size and of its contents, or of ``samples`` places from its start to its end."""
-    digest = hashlib.blake2b(digest_size=32)
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            digest.update(size.to_bytes(8, "little"))
-            if size <= _WHOLE_BYTES:
-                file.seek(0)
-                digest.update(file.read())
-                return digest.hexdigest()
-            for index in range(samples):
-                file.seek(index * (size - _SAMPLE_BYTES) // (samples - 1))
-                digest.update(file.read(_SAMPLE_BYTES))
-    except OSError as error:
-        raise cannot_open(path, error) from error
-    return digest.hexdigest()
-
-
-def _common_folder(pairs: Sequence[Path]) -> Path:
+def common_folder(pairs: Sequence[Path]) -> Path:
+    """The folder that holds all of these files."""
     folder = pairs[0].parent
     while not all(pair.is_relative_to(folder) for pair in pairs):
         folder = folder.parent
@@ -212,6 +203,8 @@ def _refuse_other_pools(place: Path) -> None:
 def _refuse_lone_tokens(place: Path, found: Sequence[Path]) -> None:
     """A token file without its index would be missing from the pool without a word."""
     known = set(found)
+    if not known:
+        return  # no pairs: files of tokens of another kind
     for path in sorted(place.rglob("*.bin")):
         if path.with_suffix(".idx") not in known:
             raise RecipeError.single(

@@ -13,6 +13,8 @@ from pathlib import Path
 from recipe.errors import RecipeError
 from recipe.pools.blocks import file_hash
 from recipe.pools.card import BOUNDARIES, CARD_NAME, Card, read_card
+from recipe.pools.foreign.form import NOTHING_SAID, Form
+from recipe.pools.foreign.opening import refuse_form
 from recipe.pools.opening import check_marks, check_sizes, own_pool
 from recipe.pools.pool import Pool
 from recipe.pools.workplace import sync
@@ -65,7 +67,9 @@ def copy_metadata(pool: Pool, dest: str | Path, *, documents: bool = False) -> P
     return folder
 
 
-def open_metadata(path: Path | str, name: str, *, eos: int | None = None, bos: int | None = None) -> Pool:
+def open_metadata(
+    path: Path | str, name: str, *, eos: int | None = None, bos: int | None = None, form: Form = NOTHING_SAID
+) -> Pool:
     """The pool whose metadata lie at ``path``; its token files are not looked for, and none is ever opened.
 
     Boundaries are compared with the hashes that the card states, whatever their size: everything that
@@ -82,6 +86,7 @@ def open_metadata(path: Path | str, name: str, *, eos: int | None = None, bos: i
             fix="copy them (`recipe.pools.metadata.copy_metadata`); imported Megatron pairs have none",
         )  # fmt: skip
     card = read_card(place)
+    refuse_form(name, form, f"{place} is an own pool, whose card states it")
     check_marks(place, name, card, (eos, bos))
     edges = [file for file in metadata_files(card) if file != CARD_NAME]
     check_sizes(place, {file: card.files[file].bytes for file in edges})

@@ -1,4 +1,4 @@
-"""Opening pools: own folders by their card, Megatron pairs as they are."""
+"""Opening pools: own folders by their card, token files that somebody else made as they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.card import CARD_NAME, LEADS_NAME, REPEATS_NAME, WITHDRAWN_NAME, Card, read_card
-from recipe.pools.imported import find_pairs, open_pairs
+from recipe.pools.foreign.form import NOTHING_SAID, Form
+from recipe.pools.foreign.opening import Said, imported_layout, refuse_form
 from recipe.pools.mapped import cannot_open, map_npy
 from recipe.pools.pool import Layout, Pool
 from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME
@@ -25,37 +26,41 @@ _HASHED_AT_OPENING = 4 << 20
 OWN_FILES = ("offsets.npy", "hashes.npy", "documents.parquet", "part-00000.bin")
 
 
-def open_pool(path: Path | str, name: str, *, eos: int | None = None, bos: int | None = None) -> Pool:
+def open_pool(
+    path: Path | str, name: str, *, eos: int | None = None, bos: int | None = None, form: Form = NOTHING_SAID
+) -> Pool:
     """The pool at ``path``, under the name the recipe gives it.
 
     Own folders: only the card is read, and the sizes of the files it names are compared with it.
-    Anything else is a set of Megatron pairs: a prefix, a folder (and its sub-folders) or a
+    Anything else is token files that somebody else made: Megatron pairs, ``.npy`` or raw files, datatrove's,
+    MDS folders, or tables with a column of ids; a file, a prefix, a folder (and its sub-folders) or a
     pattern, taken in sorted order.
 
     Args:
         path: folder, prefix (``…/part`` for ``part.bin`` and ``part.idx``) or pattern.
         name: of the pool in the recipe.
-        eos: end mark to recognise in imported pairs; own pools state theirs.
+        eos: end mark to recognise in imported files; own pools state theirs.
         bos: begin mark, likewise.
+        form: what files that somebody else made leave open.
 
     Raises:
         RecipeError: missing, unfinished, cut short, changed, or of an unknown format.
     """
     try:
-        return _open(Path(path), name, eos, bos)
+        return _open(Path(path), name, Said(form, (eos, bos)))
     except PermissionError as error:
         raise cannot_open(Path(error.filename or path), error) from error
 
 
-def _open(place: Path, name: str, eos: int | None, bos: int | None) -> Pool:
+def _open(place: Path, name: str, said: Said) -> Pool:
     if (place / CARD_NAME).is_file() and not (place / "settings.json").exists():
-        return _open_own(place, name, eos, bos)
+        refuse_form(name, said.form, f"{place} is an own pool, whose card states it")
+        return _open_own(place, name, *said.marks)
     if place.is_dir() and any((place / file).exists() for file in OWN_FILES):
         raise _missing(
             place, name, "a pool folder without its card: it was never finished, or copied in part"
         )
-    if pairs := find_pairs(place):
-        layout = open_pairs(place, pairs, eos=eos, bos=bos, reopen=reopen_pool)
+    if (layout := imported_layout(place, name, said, reopen_pool)) is not None:
         return Pool(name, place, layout)
     if unfinished_folder(place).is_dir():
         raise _missing(place, name, "a pool that is still being written, or whose writing was interrupted")
@@ -63,13 +68,19 @@ def _open(place: Path, name: str, eos: int | None, bos: int | None) -> Pool:
     raise _missing(place, name, given)
 
 
-def reopen_pool(path: Path, name: str, declared: tuple[int | None, int | None], fingerprint: str) -> Pool:
+def reopen_pool(
+    path: Path,
+    name: str,
+    declared: tuple[int | None, int | None],
+    fingerprint: str,
+    form: Form = NOTHING_SAID,
+) -> Pool:
     """The pool that was pickled, on the other side.
 
     Raises:
         RecipeError: another pool is there now.
     """
-    pool = open_pool(path, name, eos=declared[0], bos=declared[1])
+    pool = open_pool(path, name, eos=declared[0], bos=declared[1], form=form)
     if pool.fingerprint != fingerprint:
         raise RecipeError.single(
             f"pool {name}", str(path), given=f"a pool with fingerprint {pool.fingerprint}",
@@ -234,6 +245,6 @@ def _wrong_range(path: Path, array: NDArray[np.int64], expected: str) -> RecipeE
 def _missing(path: Path, name: str, given: str) -> RecipeError:
     return RecipeError.single(
         f"pool {name}", str(path), given=given,
-        expected="a folder with a card.json, or Megatron .bin and .idx pairs",
+        expected="a folder with a card.json, Megatron .bin and .idx pairs, or other token files",
         fix="prepare it (recipe prepare), or correct the pool's path",
     )  # fmt: skip

@@ -60,6 +60,9 @@ class Layout:
     check: Callable[[], list[Finding]] | None = None
     """Of imported files: what is wrong with them; None: indices of pairs are compared with token files."""
 
+    notes: tuple[str, ...] = ()
+    """What whoever uses the pool should know of its files."""
+
     def files(self, index: int) -> tuple[Path, ...]:
         """The files of a part, the one with its tokens first."""
         if self.part_files is not None:

@@ -19,6 +19,7 @@ from recipe.config.view import Filter, families, filter_of, parent_name
 from recipe.errors import Problem, RecipeError
 from recipe.pools.card import Card, MaxId, content_hash, extent_units
 from recipe.pools.finding import Finding
+from recipe.pools.foreign.form import form_of
 from recipe.pools.pool import Pool
 from recipe.pools.selection import Selection, select, units_of
 
@@ -135,9 +136,11 @@ class View(Pool):
         """As of the folder: every id in it is looked at."""
         return self.parent.check_ids(limit)
 
-    def verify(self, *, full: bool = False, sample: float | int = 0.01, seed: int = 0) -> list[Finding]:
+    def verify(
+        self, *, full: bool = False, sample: float | int = 0.01, seed: int = 0, erased: bool = True
+    ) -> list[Finding]:
         """As of the folder: files are compared, not documents."""
-        return self.parent.verify(full=full, sample=sample, seed=seed)
+        return self.parent.verify(full=full, sample=sample, seed=seed, erased=erased)
 
     def close(self) -> None:
         """Let go of mapped files; what it holds is remembered."""
@@ -166,7 +169,8 @@ def open_as(recipe: Recipe, name: str, path: Path, opened: Callable[..., Pool]) 
         RecipeError: as whatever opens it.
     """
     folder = recipe.pools[parent_name(recipe.pools, name)]
-    pool, chosen = opened(path, name, eos=folder.eos, bos=folder.bos), filter_of(recipe.pools[name])
+    pool = opened(path, name, eos=folder.eos, bos=folder.bos, form=form_of(folder))
+    chosen = filter_of(recipe.pools[name])
     return pool if chosen is None else View(pool, chosen)
 
 

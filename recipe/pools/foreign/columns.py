@@ -1,0 +1,143 @@
+"""Columns of token ids in Parquet files and in Arrow files, as Hugging Face ``datasets`` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from recipe.pools.foreign.decoded import Encoded, Rows, decode, kept_type
+from recipe.pools.foreign.form import Form, token_type
+from recipe.pools.foreign.token_file import TokenFile, refuse
+
+ENDINGS = (".parquet", ".arrow")
+_ROWS = 1024
+_IDS = 1 << 22
+"""Ids that are in memory at a time, about."""
+
+
+def read_column(path: Path, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:
+    """A table's column of lists of ids as a part; each row is a document, unless the recipe says otherwise.
+
+    Raises:
+        RecipeError: no such column, several that may be meant, no integers, or rows without a list.
+    """
+    with _told(path):
+        schema = _schema(path)
+    name = _column(path, schema, form)
+    value = schema.field(name).type.value_type
+    if not pa.types.is_integer(value):
+        raise refuse(path, given=f"column {name} of lists of {value}", expected="lists of whole numbers",
+                     fix="name the column with the ids: column: NAME")  # fmt: skip
+    dtype = token_type(kept_type(str(value), form))
+
+    def rows() -> Iterator[Rows]:
+        first = 0
+        with _told(path):
+            for lists in _batches(path, name):
+                yield _rows_of(path, lists, (name, first))
+                first += len(lists)
+
+    return decode(Encoded(path, (path,), dtype, ("column", name), rows), form, marks)
+
+
+def _schema(path: Path) -> pa.Schema:
+    if path.suffix == ".parquet":
+        return pq.read_schema(path)
+    with pa.memory_map(str(path)) as source:
+        return _reader(source).schema
+
+
+def _column(path: Path, schema: pa.Schema, form: Form) -> str:
+    lists = [field.name for field in schema if _is_list(field.type)]
+    if form.column is not None:
+        if form.column in lists:
+            return form.column
+        given = (
+            f"a column {form.column} of {schema.field(form.column).type}"
+            if form.column in schema.names
+            else f"no column {form.column}"
+        )
+        raise refuse(path, given=given, expected=f"a column of lists: {', '.join(lists) or 'there is none'}",
+                     fix=f"write column: {lists[0]}" if lists else "name files with token ids")  # fmt: skip
+    whole = [name for name in lists if pa.types.is_integer(schema.field(name).type.value_type)]
+    if len(whole) == 1:
+        return str(whole[0])
+    if not whole:
+        raise refuse(path, given=f"columns {', '.join(schema.names)}", expected="a column of lists of ids",
+                     fix="prepare the texts (recipe prepare), or name files with token ids")  # fmt: skip
+    likely = "input_ids" if "input_ids" in whole else whole[0]
+    raise refuse(path, given=f"columns {', '.join(whole)}, each of lists of numbers",
+                 expected="one column of token ids", fix=f"say which: column: {likely}")  # fmt: skip
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _batches(path: Path, name: str) -> Iterator[pa.Array]:
+    if path.suffix == ".parquet":
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_rows_at_once(file.metadata, name), columns=[name]):
+                yield batch.column(0)
+        return
+    with pa.memory_map(str(path)) as source:
+        reader = _reader(source)
+        at = reader.schema.get_field_index(name)
+        batches = (
+            reader
+            if isinstance(reader, pa.RecordBatchStreamReader)
+            else map(reader.get_batch, range(reader.num_record_batches))
+        )
+        for batch in batches:
+            for start in range(0, batch.num_rows, _ROWS):
+                yield batch.column(at).slice(start, _ROWS)
+
+
+def _rows_at_once(metadata: pq.FileMetaData, name: str) -> int:
+    """As many rows as hold a few million ids."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    most = 1
+    for group in groups:
+        columns = [group.column(number) for number in range(group.num_columns)]
+        ids = sum(one.num_values for one in columns if one.path_in_schema.partition(".")[0] == name)
+        most = max(most, ids // max(1, group.num_rows))
+    return max(1, min(_ROWS, _IDS // most))
+
+
+def _reader(source: Any) -> Any:
+    magic = source.read(6)
+    source.seek(0)
+    return pa.ipc.open_file(source) if magic == b"ARROW1" else pa.ipc.open_stream(source)
+
+
+def _rows_of(path: Path, lists: Any, place: tuple[str, int]) -> Rows:
+    name, first = place
+    fix = "correct the file: every row is a list of ids, an empty one if it has none"
+    if lists.null_count:
+        row = first + pc.index(lists.is_null(), True).as_py()
+        raise refuse(path, given=f"nothing in column {name} of row {row}", expected="a list of ids", fix=fix)
+    values = lists.flatten()
+    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    if values.null_count:
+        at = pc.index(values.is_null(), True).as_py()
+        row = first + int(np.searchsorted(np.cumsum(lengths), at, side="right"))
+        raise refuse(
+            path, given=f"a missing id in column {name} of row {row}", expected="whole numbers", fix=fix
+        )
+    return Rows(values.to_numpy(zero_copy_only=False), lengths)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise refuse(path, given=f"a file that cannot be read ({error})",
+                     expected="a whole Parquet or Arrow file", fix="fetch it again") from error  # fmt: skip

@@ -1,0 +1,142 @@
+"""Tokens that lie so that they cannot be mapped: written out once, one after another, kept by content.
+
+Such a copy is made a file at a time, in bounded memory, with the ends of documents beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.pools.foreign.form import Form
+from recipe.pools.foreign.identity import key_of
+from recipe.pools.foreign.scanning import ENDS, EndsWriter, MarkEnds, map_ends
+from recipe.pools.foreign.sidecar import LOG, derived
+from recipe.pools.foreign.token_file import Stretch, TokenFile, refuse
+
+_FORMAT = 1
+_LARGE_BYTES = 1 << 28
+
+
+class Rows(NamedTuple):
+    """Some rows of a file: their ids one after another, and how many each has."""
+
+    ids: NDArray[Any]
+    lengths: NDArray[np.int64]
+
+
+class Encoded(NamedTuple):
+    """A file that has to be decoded."""
+
+    path: Path
+    files: tuple[Path, ...]
+    dtype: np.dtype[Any]
+    rule: tuple[object, ...]
+    """What decides how it is decoded, as plain values."""
+    rows: Callable[[], Iterator[Rows]]
+
+
+def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:
+    """The tokens of a file, decoded unless they already are.
+
+    Raises:
+        RecipeError: ids that do not fit their type, no room, or a file that cannot be decoded.
+    """
+    path, kind = encoded.path, form.documents or "row"
+    mark = {"eos": marks[0], "bos": marks[1]}.get(kind)
+    if kind in ("eos", "bos") and mark is None:
+        raise refuse(
+            path, given=f"documents: {kind}", expected="the id of that mark", fix=f"write {kind}: ID"
+        )
+    if form.boundaries is not None:
+        raise refuse(path, given=f"boundaries: {form.boundaries}", expected="files of nothing but tokens",
+                     fix="leave it out: rows are documents, or write documents: eos")  # fmt: skip
+    rule = [_FORMAT, *encoded.rule, encoded.dtype.name, kind, mark]
+
+    def build(paths: tuple[Path, ...]) -> None:
+        if path.stat().st_size >= _LARGE_BYTES:
+            LOG.info("decoding %s (%d bytes) into %s", path, path.stat().st_size, paths[0].parent)
+        with paths[0].open("wb") as tokens, paths[1].open("wb") as out:
+            writer = EndsWriter(out)
+            sink = _sink(writer, kind, mark)
+            at = 0
+            for rows in encoded.rows():
+                ids = _narrowed(rows.ids, encoded, at)
+                tokens.write(np.ascontiguousarray(ids).data)
+                sink(Rows(ids, rows.lengths))
+                at += len(ids)
+            sink(None)
+            writer.close()
+
+    kept, ends = derived(path, key_of(encoded.files, rule), ["tokens", ENDS], build)
+    count, size = len(map_ends(ends)), kept.stat().st_size
+    stretch = Stretch(kept, 0, size // encoded.dtype.itemsize, encoded.dtype)
+    unended = _unended(stretch, mark) if kind == "eos" else 0
+    if kind in ("eos", "bos") and count == 1 and stretch.map()[-1 if kind == "eos" else 0] != mark:
+        raise refuse(
+            path, given=f"no token {mark} in its {stretch.count} tokens",
+            expected=f"documents that have {kind}",
+            fix=f"correct {kind}, or leave documents out: each row is one",
+        )  # fmt: skip
+    return TokenFile(
+        files=encoded.files,
+        tokens=stretch,
+        num_documents=count,
+        ends=lambda: map_ends(ends),
+        unended=unended,
+        copied_bytes=size + ends.stat().st_size,
+        rule=encoded.rule,
+    )
+
+
+def _sink(writer: EndsWriter, kind: str, mark: int | None) -> Callable[[Rows | None], None]:
+    """What writes the ends of documents of rows that follow each other; None is the end."""
+    if kind in ("eos", "bos"):
+        assert mark is not None
+        found = MarkEnds(writer, mark, begins=kind == "bos")
+        return lambda rows: found.finish() if rows is None else found.take(rows.ids)
+    seen = 0
+
+    def by_rows(rows: Rows | None) -> None:
+        nonlocal seen
+        if rows is not None and kind == "row":
+            writer.write(np.cumsum(rows.lengths, dtype=np.int64) + seen)
+        if rows is None and kind == "file" and seen:
+            writer.write(np.array([seen], np.int64))
+        seen += 0 if rows is None else len(rows.ids)
+
+    return by_rows
+
+
+def _unended(tokens: Stretch, mark: int | None) -> int:
+    return int(tokens.count > 0 and int(tokens.map()[-1]) != mark)
+
+
+def _narrowed(ids: NDArray[Any], encoded: Encoded, at: int) -> NDArray[Any]:
+    """The ids in the type they are kept in, all of them as they were."""
+    dtype = encoded.dtype
+    if ids.dtype == dtype or not len(ids):
+        return ids.astype(dtype, copy=False)
+    limits = np.iinfo(dtype)
+    wrong = np.flatnonzero((ids < limits.min) | (ids > limits.max))
+    if len(wrong):
+        place = int(wrong[0])
+        raise refuse(
+            encoded.path, given=f"id {ids[place]} at token {at + place}",
+            expected=f"ids of {dtype.name} ({limits.min}..{limits.max})",
+            fix="correct dtype, or the file: no model has such an id",
+        )  # fmt: skip
+    return ids.astype(dtype)
+
+
+def kept_type(found: str, form: Form) -> str:
+    """The type in which ids are kept: what the recipe says, else theirs, of 64 bits the half.
+
+    >>> kept_type("int64", Form()), kept_type("uint16", Form()), kept_type("int64", Form(dtype="uint16"))
+    ('int32', 'uint16', 'uint16')
+    """
+    return form.dtype or {"int64": "int32", "uint64": "uint32"}.get(found, found)

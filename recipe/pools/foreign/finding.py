@@ -1,0 +1,142 @@
+"""Which files a path means, and of which kind they are: by their names and heads, never by a guess."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from recipe.errors import RecipeError
+from recipe.pools.foreign import columns, flat, mds
+from recipe.pools.foreign.form import Form
+from recipe.pools.foreign.token_file import refuse
+
+FLAT, DATATROVE, SHARDS, TABLE = "files of tokens", "datatrove files", "MDS folders", "tables"
+_HEADS = {b"\x93NUMPY": FLAT, b"PAR1": TABLE, b"ARROW1": TABLE}
+_STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+_CACHES = ("-document_index.npy", "-sample_index.npy", "-shuffle_index.npy")
+"""Endings of what Megatron keeps beside its pairs."""
+
+
+class Found(NamedTuple):
+    """A file of somebody else: of MDS the index."""
+
+    kind: str
+    path: Path
+
+
+def find_foreign(place: Path, form: Form) -> list[Found]:
+    """The files that a file, folder or pattern means, in sorted order of their paths.
+
+    Files of a folder that are of no known kind are not looked at; one that is named itself, or by a pattern,
+    is read as raw tokens if the recipe says their type. Megatron's pairs are left out.
+
+    Raises:
+        RecipeError: files of different kinds, or several splits of one dataset.
+    """
+    named, below = _candidates(place)
+    found = [one for path in named if (one := _kind(path, form, named=True)) is not None]
+    found += [one for path in below if (one := _kind(path, form, named=False)) is not None]
+    found = sorted(set(found), key=lambda one: one.path.parts)
+    if form.boundaries is not None:
+        found = [one for one in found if not one.path.name.endswith(form.boundaries)]
+    found = _of_datasets(place, found)
+    kinds = {one.kind: one.path for one in reversed(found)}
+    if len(kinds) > 1:
+        given = " and ".join(f"{kind} ({path.name})" for kind, path in sorted(kinds.items()))
+        raise several_kinds(place, given, found[0].path)
+    return found
+
+
+def several_kinds(place: Path, given: str, example: Path) -> RecipeError:
+    """The error for files of which it is not said which are meant."""
+    return RecipeError.single(
+        str(place), str(place), given=given, expected="files of one kind",
+        fix=f"name those that are meant, for example {place}/**/*{example.suffix}",
+    )  # fmt: skip
+
+
+def _candidates(place: Path) -> tuple[list[Path], list[Path]]:
+    """Files that are named, and files of folders."""
+    if place.is_file():
+        return [place], []
+    if place.is_dir():
+        return [], list(_below(place))
+    if not glob.has_magic(str(place)):
+        return [], []
+    plain = next(parent for parent in place.parents if not glob.has_magic(str(parent)))
+    matched = [path for path in plain.glob(str(place.relative_to(plain))) if _is_shown(path, plain)]
+    return (
+        [path for path in matched if path.is_file()],
+        [file for path in matched if path.is_dir() for file in _below(path)],
+    )
+
+
+def _below(folder: Path) -> Iterable[Path]:
+    return (path for path in folder.rglob("*") if _is_shown(path, folder) and path.is_file())
+
+
+def _is_shown(path: Path, folder: Path) -> bool:
+    """Whether it lies in no hidden folder, such as our own, and is none."""
+    return not any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def _kind(path: Path, form: Form, *, named: bool) -> Found | None:
+    """What a file is; None if it is no token file, or one of Megatron's."""
+    name, ending = path.name, path.suffix
+    if (
+        ending == ".idx"
+        or name.endswith(_CACHES)
+        or (ending == ".bin" and path.with_suffix(".idx").is_file())
+    ):
+        return None
+    if ending in columns.ENDINGS:
+        return Found(TABLE, path)
+    if ending == ".ds":
+        return Found(DATATROVE, path)
+    if name == mds.INDEX:
+        return Found(SHARDS, path) if mds.is_mds(path) else None
+    if ending in flat.ENDINGS:
+        return Found(FLAT, path)
+    if not named:
+        return None
+    with path.open("rb") as file:
+        head = file.read(8)
+    for magic, kind in _HEADS.items():
+        if head.startswith(magic):
+            return Found(kind, path)
+    return Found(FLAT, path) if form.dtype is not None else None
+
+
+def _of_datasets(place: Path, found: list[Found]) -> list[Found]:
+    """Of folders that ``datasets`` saved, the files that its state lists, in that order."""
+    if place.is_dir() and (place / _SPLITS).is_file():
+        splits = json.loads((place / _SPLITS).read_bytes()).get("splits", [])
+        example = place / ("train" if "train" in splits else str(splits[0]) if splits else "train")
+        raise refuse(place, given=f"splits {', '.join(map(str, splits))} of a dataset", expected="one split",
+                     fix=f"name one: {example}")  # fmt: skip
+    kept, listed = [], set[Path]()
+    for one in found:
+        folder = one.path.parent
+        if one.kind != TABLE or not (folder / _STATE).is_file():
+            kept.append(one)
+        elif folder not in listed:
+            listed.add(folder)
+            kept += _of_dataset(folder)
+    return kept
+
+
+def _of_dataset(folder: Path) -> list[Found]:
+    state = json.loads((folder / _STATE).read_bytes())
+    if state.get("_indices_data_files") or state.get("_indices_files"):
+        raise refuse(folder / _STATE, given="a selection of rows by indices",
+                     expected="a dataset of all its rows",
+                     fix="dataset.flatten_indices().save_to_disk(FOLDER), and name that folder")  # fmt: skip
+    names = [entry["filename"] for entry in state["_data_files"]]
+    for name in names:
+        if not (folder / name).is_file():
+            raise refuse(folder / name, given="no file", expected=f"a file that {_STATE} lists",
+                         fix="fetch the dataset again, with all of its files")  # fmt: skip
+    return [Found(TABLE, folder / name) for name in names]

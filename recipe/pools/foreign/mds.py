@@ -1,0 +1,209 @@
+"""MosaicML Streaming's MDS: a folder with ``index.json`` and shards of samples, plain or compressed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from recipe.pools.foreign.decoded import Encoded, Rows, decode, kept_type
+from recipe.pools.foreign.form import Form, token_type
+from recipe.pools.foreign.token_file import TokenFile, refuse
+
+INDEX = "index.json"
+_TYPES = {
+    8: "uint8",
+    9: "int8",
+    16: "uint16",
+    17: "int16",
+    32: "uint32",
+    33: "int32",
+    64: "uint64",
+    65: "int64",
+}
+_SAMPLES = 4096
+_FIX = "write the samples again with a column of token ids: ndarray, or bytes and dtype in the recipe"
+
+
+class Shard(NamedTuple):
+    """One shard as the index describes it."""
+
+    path: Path
+    compression: str | None
+    names: list[str]
+    encodings: list[str]
+    sizes: list[int | None]
+    samples: int
+    raw_bytes: int
+
+
+def is_mds(index: Path) -> bool:
+    """Whether an ``index.json`` is that of MDS shards."""
+    shards = _plain(index).get("shards")
+    return isinstance(shards, list) and all(
+        isinstance(shard, dict) and shard.get("format") == "mds" for shard in shards
+    )
+
+
+def read_mds(index: Path, form: Form, marks: tuple[int | None, int | None]) -> list[TokenFile]:
+    """The shards of a folder as parts, in the order of its index; each sample is a document.
+
+    Raises:
+        RecipeError: a shard that is missing or damaged, columns that hold no ids, or several that may.
+
+    Source:
+        mosaicml-streaming 0.13: a shard is the number of samples, their offsets (uint32), a JSON text, and
+        the samples: the sizes (uint32) of columns without a fixed one, then the columns; ``NDArray``.
+    """
+    return [_read_shard(_shard(index, plain), index, form, marks) for plain in _plain(index)["shards"]]
+
+
+def _read_shard(shard: Shard, index: Path, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:
+    at = _column(shard, index, form)
+    encoding = shard.encodings[at]
+    found = _type_of(shard, encoding, form)
+    dtype = token_type(kept_type(found, form))
+    rows = partial(_rows, shard, at, encoding, found)
+    rule = ("mds", shard.names[at], encoding, found)
+    return decode(Encoded(shard.path, (shard.path,), dtype, rule, rows), form, marks)
+
+
+def _shard(index: Path, plain: dict[str, Any]) -> Shard:
+    folder = index.parent
+    raw, packed = plain["raw_data"], plain.get("zip_data")
+    path, compression = folder / raw["basename"], None
+    if not path.is_file() and packed:
+        path, compression = folder / packed["basename"], str(plain["compression"]).partition(":")[0]
+    if not path.is_file():
+        raise refuse(path, given="no file", expected=f"a shard that {index.name} lists",
+                     fix="fetch the folder again, with all of its shards")  # fmt: skip
+    if compression not in (None, "zstd", "gz"):
+        raise refuse(path, given=f"a shard compressed with {compression}", expected="zstd, gz, or none",
+                     fix="decompress the shards (mosaicml-streaming does), beside index.json")  # fmt: skip
+    expected = (raw if compression is None or packed is None else packed)["bytes"]
+    if (size := path.stat().st_size) != expected:
+        raise refuse(path, given=f"{size} bytes", expected=f"{expected}, as {index.name} says",
+                     fix="fetch the shard again")  # fmt: skip
+    return Shard(
+        path, compression, plain["column_names"], plain["column_encodings"], plain["column_sizes"],
+        plain["samples"], raw["bytes"],
+    )  # fmt: skip
+
+
+def _column(shard: Shard, index: Path, form: Form) -> int:
+    if form.column is not None:
+        if form.column not in shard.names:
+            raise refuse(index, given=f"no column {form.column}", expected=f"one of {', '.join(shard.names)}",
+                         fix=f"write column: {shard.names[0]}")  # fmt: skip
+        return shard.names.index(form.column)
+    likely = [
+        name
+        for name, kind in zip(shard.names, shard.encodings, strict=True)
+        if kind.startswith(("ndarray", "bytes"))
+    ]
+    if len(likely) != 1:
+        given = (
+            f"columns {', '.join(f'{n} ({e})' for n, e in zip(shard.names, shard.encodings, strict=True))}"
+        )
+        fix = f"say which: column: {likely[0]}" if likely else _FIX
+        raise refuse(index, given=given, expected="one column of token ids", fix=fix)
+    return shard.names.index(likely[0])
+
+
+def _type_of(shard: Shard, encoding: str, form: Form) -> str:
+    """The type of the ids in the shard: stated by the column, by its first sample, or by the recipe."""
+    kind, _, rest = encoding.partition(":")
+    if kind == "bytes":
+        if form.dtype is None:
+            raise refuse(shard.path, given="a column of bytes", expected="the type of the ids in them",
+                         fix="write dtype: uint16, or what they are")  # fmt: skip
+        return form.dtype
+    if kind != "ndarray":
+        raise refuse(shard.path, given=f"a column of {encoding}", expected="ndarray or bytes", fix=_FIX)
+    name = rest.partition(":")[0]
+    if not name:
+        name = "int64"  # each sample says its own
+    if name not in _TYPES.values():
+        raise refuse(shard.path, given=f"a column of {encoding}", expected="whole numbers", fix=_FIX)
+    return name
+
+
+def _rows(shard: Shard, at: int, encoding: str, found: str) -> Iterator[Rows]:
+    """Samples of a shard, some at a time."""
+    data = memoryview(_raw(shard))
+    offsets = np.frombuffer(data, "<u4", shard.samples + 1, offset=4)
+    if int.from_bytes(data[:4], "little") != shard.samples or int(offsets[-1]) != len(data):
+        raise refuse(shard.path, given="a head that does not fit the shard",
+                     expected=f"{shard.samples} samples", fix="fetch the shard again")  # fmt: skip
+    ids: list[NDArray[Any]] = []
+    for number in range(shard.samples):
+        sample = data[int(offsets[number]) : int(offsets[number + 1])]
+        try:
+            ids.append(_ids(_value(sample, shard, at), encoding, found))
+        except (KeyError, ValueError, IndexError) as error:
+            raise refuse(shard.path, given=f"sample {number}, which cannot be read ({error!r})",
+                         expected=f"whole numbers, as {encoding}", fix=_FIX) from error  # fmt: skip
+        if len(ids) == _SAMPLES:
+            yield _joined(ids)
+            ids = []
+    if ids:
+        yield _joined(ids)
+
+
+def _joined(ids: list[NDArray[Any]]) -> Rows:
+    return Rows(np.concatenate(ids), np.array([len(one) for one in ids], np.int64))
+
+
+def _value(sample: memoryview, shard: Shard, at: int) -> memoryview:
+    """The bytes of one column of a sample."""
+    start = 4 * sum(1 for size in shard.sizes if not size)
+    written = iter(np.frombuffer(sample, "<u4", start // 4).tolist())
+    for column, size in enumerate(shard.sizes):
+        length = size or next(written)
+        if column == at:
+            return sample[start : start + length]
+        start += length
+    raise AssertionError(at)
+
+
+def _ids(value: memoryview, encoding: str, found: str) -> NDArray[Any]:
+    """The ids in a column of a sample."""
+    parts, start, name = encoding.split(":"), 0, found
+    says_type = parts == ["ndarray"]
+    if says_type:
+        name, start = _TYPES[value[0]], 1
+    if parts[0] == "ndarray" and len(parts) < 3:
+        head = value[start]
+        start += 1 + (head >> 2) * 2 ** (head % 4)
+    ids = np.frombuffer(value[start:], token_type(name))
+    return ids.astype(np.int64) if says_type else ids
+
+
+def _raw(shard: Shard) -> bytes | Any:
+    """All of a shard: they are made to be as large as memory holds easily."""
+    data = shard.path.read_bytes()
+    if shard.compression == "zstd":
+        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True) as stream:
+            data = stream.read(shard.raw_bytes + 1)
+    elif shard.compression == "gz":
+        data = gzip.decompress(data)
+    if len(data) != shard.raw_bytes:
+        raise refuse(shard.path, given=f"{len(data)} bytes, decompressed", expected=f"{shard.raw_bytes}",
+                     fix="fetch the shard again")  # fmt: skip
+    return data
+
+
+def _plain(index: Path) -> dict[str, Any]:
+    try:
+        plain = json.loads(index.read_bytes())
+    except ValueError:
+        return {}
+    return plain if isinstance(plain, dict) else {}

@@ -1,0 +1,59 @@
+"""Token files that somebody else made, Megatron's among them, as the layout of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+
+from recipe.errors import Problem, RecipeError
+from recipe.pools.card import CARD_NAME
+from recipe.pools.foreign.finding import find_foreign, several_kinds
+from recipe.pools.foreign.form import NOTHING_SAID, Form
+from recipe.pools.foreign.layout import Marks, Said, open_foreign
+from recipe.pools.imported import find_pairs, open_pairs
+from recipe.pools.pool import Layout, Pool
+
+
+def imported_layout(place: Path, name: str, said: Said, reopen: Callable[..., Pool]) -> Layout | None:
+    """The layout of files that somebody else made; None if there are none.
+
+    Args:
+        place: file, folder, prefix or pattern.
+        name: of the pool.
+        said: what the recipe says of them.
+        reopen: opens the pool again on the other side of a pickle.
+
+    Raises:
+        RecipeError: files of several kinds, or that contradict themselves or what is said of them.
+    """
+    pairs, found = find_pairs(place), find_foreign(place, said.form)
+    if pairs and found:
+        given = f"Megatron pairs ({pairs[0].name}) and {found[0].kind} ({found[0].path.name})"
+        raise several_kinds(place, given, found[0].path)
+    if pairs:
+        refuse_form(name, said.form, f"{place} holds Megatron pairs, whose index states it")
+        eos, bos = said.marks
+        return open_pairs(place, pairs, eos=eos, bos=bos, reopen=reopen)
+    return open_foreign(place, found, said, partial(reopen, form=said.form)) if found else None
+
+
+def is_imported(path: Path, form: Form = NOTHING_SAID) -> bool:
+    """Whether token files lie there that somebody else made."""
+    return not (path / CARD_NAME).is_file() and bool(find_pairs(path) or find_foreign(path, form))
+
+
+def refuse_form(name: str, form: Form, why: str) -> None:
+    """Refuse words for files that say all of it themselves."""
+    said = {field.name: getattr(form, field.name) for field in fields(form)}
+    problems = [
+        Problem(f"pools.{name}.{key}", str(value), f"no {key}: {why}", f"leave {key} out")
+        for key, value in said.items()
+        if value != getattr(NOTHING_SAID, key)
+    ]
+    if problems:
+        raise RecipeError(f"pool {name}", problems)
+
+
+__all__ = ["Marks", "Said", "imported_layout", "is_imported", "refuse_form"]
