@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import replace
 from pathlib import Path
 
 from recipe.audit import Audit, audit_run
 from recipe.audit.coverage import Coverage
-from recipe.cli.options import add_json, add_pools_root, is_whole, number, whole
+from recipe.cli.options import add_json, add_pools_root, number, sample_of, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.errors import Problem, RecipeError
 from recipe.report.audits import audit_tables, finding_lines, limit_lines
 from recipe.report.figures import amount
 from recipe.run.served import compare_served
-
-_PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,12})?%")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +31,7 @@ def _add_depth(parser: argparse.ArgumentParser) -> None:
     )
     depth.add_argument(
         "--sample",
-        type=_sample,
+        type=sample_of,
         metavar="N|SHARE",
         help="rows to compute again: a number, or a share such as 5%%; the answer says what that finds",
     )
@@ -189,18 +186,6 @@ def _verdict(findings: int, checked: Coverage) -> str:
 def _is_open(how: str) -> bool:
     """Whether what is said of a pool means that its contents were not looked at."""
     return "not covered" in how or "not looked at" in how
-
-
-def _sample(text: str) -> float | int:
-    """``20`` rows, or ``5%`` of them."""
-    value: float | int = 0
-    if is_whole(text):
-        value = int(text)
-    elif _PERCENT.fullmatch(text):
-        value = float(text[:-1]) / 100
-    if value <= 0 or (text.endswith("%") and value > 1):
-        raise argparse.ArgumentTypeError(f"expected a number of rows, or a share such as 5%, given {text!r}")
-    return value
 
 
 def _since(text: str) -> str:

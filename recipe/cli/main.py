@@ -87,7 +87,7 @@ VERBS: dict[str, Verb] = {
         "recipe.cli.compare",
     ),
     "adopt": Verb(
-        "go on from a branch as the trunk, or amend the trunk with its changes; keeps the evidence",
+        "go on from a branch as the trunk, or amend the trunk by its changes; keeps the evidence",
         (
             "recipe adopt runs/B --approved-by NAME --reason 'code loss' --evidence runs/A",
             "recipe adopt runs/B@7 --as amend --approved-by NAME --reason 'code loss'",
@@ -105,7 +105,7 @@ VERBS: dict[str, Verb] = {
         "recipe.cli.audit",
     ),
     "audit verify": Verb(
-        "the acceptance test: of the program, a recipe on its pools, a run, a package handed over",
+        "the acceptance test: of the program, a recipe on its pools, a run, a package",
         (
             "recipe audit verify",
             "recipe audit verify demo seed=7",
@@ -236,7 +236,7 @@ VERBS: dict[str, Verb] = {
         "recipe.cli.tokenizer_compare",
     ),
     "pools list": Verb(
-        "the pools below folders or of a recipe: documents, tokens, tokenizer, size; what is not whole",
+        "pools below folders or of a recipe: documents, tokens, tokenizer, size, faults",
         ("recipe pools list pools", "recipe pools list demo --json"),
         "recipe.cli.pools_list",
     ),
@@ -247,6 +247,22 @@ VERBS: dict[str, Verb] = {
             "recipe pools show pools/web --samples 10 --tokenizer tokenizers/ours",
         ),
         "recipe.cli.pools_show",
+    ),
+    "pools verify": Verb(
+        "whether pools are what they were written as, and what comes back as text",
+        (
+            "recipe pools verify pools/web pools/code",
+            "recipe pools verify pools/web --full --tokenizer bytes",
+        ),
+        "recipe.cli.pools_verify",
+    ),
+    "pools refingerprint": Verb(
+        "a pool's fingerprint from its contents beside its card's; a lost card anew",
+        (
+            "recipe pools refingerprint pools/web",
+            "recipe pools refingerprint pools/web --write --tokenizer bytes",
+        ),
+        "recipe.cli.pools_refingerprint",
     ),
     "pools describe": Verb(
         "say where a pool's text comes from: kind, licence, dates, languages, generator",

@@ -108,6 +108,7 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
 MOST = 2**63 - 1
 """The largest number that a recipe, and a token file, can hold."""
 _WHOLE = re.compile(r"[0-9]{1,19}")
+_PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,12})?%")
 _GROUPED = re.compile(r"[0-9]+(_[0-9]+)*")
 
 
@@ -144,6 +145,22 @@ def number(least: int = 0, most: int = MOST, *, grouped: bool = False) -> Callab
 
 whole = number()
 """An option's whole number from 0 on."""
+
+
+def sample_of(text: str) -> float | int:
+    """How much of something is looked at: a number, or a share of it.
+
+    >>> sample_of("20"), sample_of("5%")
+    (20, 0.05)
+    """
+    value: float | int = 0
+    if is_whole(text):
+        value = int(text)
+    elif _PERCENT.fullmatch(text):
+        value = float(text[:-1]) / 100
+    if value <= 0 or (text.endswith("%") and value > 1):
+        raise argparse.ArgumentTypeError(f"expected a number, or a share such as 5%, given {text!r}")
+    return value
 
 
 def _step(text: str) -> int:

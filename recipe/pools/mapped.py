@@ -9,6 +9,7 @@ import mmap
 import os
 import sys
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def map_npy(
         if npy_format.read_magic(head) != (1, 0):
             raise ValueError("its .npy version is not 1.0")
         shape, fortran, found = npy_format.read_array_header_1_0(head)
-    except ValueError as error:
+    except (ValueError, SyntaxError, TokenError) as error:  # what NumPy lets through of a damaged header
         raise _wrong(path, f"not a .npy file ({error})", "a .npy file") from error
     if count is None and len(shape) == 1:
         count = shape[0]

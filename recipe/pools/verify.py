@@ -17,6 +17,7 @@ from recipe.errors import RecipeError
 from recipe.pools.blocks import DIGEST_BYTES, block_digest, file_hash, num_blocks, root_hash
 from recipe.pools.card import (
     CARD_NAME,
+    LEADS_NAME,
     ORIGIN_HASHES_NAME,
     REPEATS_NAME,
     WITHDRAWN_NAME,
@@ -90,7 +91,7 @@ def verify_own(folder: Path, card: Card, *, sample: float | int | None, seed: in
         checks += [lambda part=part: _check_index(folder, part) for part in card.parts]  # type: ignore[misc]
         checks += [lambda: _check_offsets(folder, card), lambda: _check_units(folder, card)]
         checks += [lambda: _check_sections(folder, card), lambda: _check_repeats(folder, card)]
-        checks += [lambda: _check_table(folder, card)]
+        checks += [lambda: _check_leads(folder, card), lambda: _check_table(folder, card)]
         if card.origin_parts:
             checks += [lambda: check_origin_indices(folder, card), lambda: check_origin_rows(folder, card)]
     if WITHDRAWN_NAME in card.files:
@@ -246,6 +247,10 @@ def _check_repeats(folder: Path, card: Card) -> list[Finding]:
     if not findings and (len(spans) % 2 or bool(np.any(np.diff(spans) < 0))):
         findings.append(Finding("repeats", str(path), "spans that rise", "some that do not"))
     return findings
+
+
+def _check_leads(folder: Path, card: Card) -> list[Finding]:
+    return _check_hash(folder, card, LEADS_NAME) if LEADS_NAME in card.files else []
 
 
 def _check_table(folder: Path, card: Card) -> list[Finding]:

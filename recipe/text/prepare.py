@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.errors import RecipeError
+from recipe.pools.beside import QUARANTINE_NAME, RECORD_NAME, sealed_record
 from recipe.pools.pool import Pool
 from recipe.pools.sections import Section
 from recipe.pools.settings import token_dtype
@@ -34,12 +35,10 @@ from recipe.text.quarantine import gathered_tally, write_quarantine
 from recipe.text.sources import list_sources
 from recipe.text.spill import has_finished, merged, remove_unfinished
 from recipe.text.splits import check_counts, has_record, write_record
-from recipe.text.targets import RECORD_NAME, Target, load_json, targets_of
+from recipe.text.targets import Target, load_json, targets_of
 from recipe.text.tokenise import Work
 from recipe.text.tokenizers import Tokenizer
 
-QUARANTINE_NAME = "quarantine.jsonl"
-"""In a prepared pool, if any record was left out: source, line (or row, member), reason."""
 FORMAT = 1
 
 _STATE = "state.json"
@@ -270,9 +269,9 @@ class _Preparation:
         ) as writer:
             self._write(writer, read, counted, target)
             folder = unfinished_folder(path)
-            write_durably(folder / RECORD_NAME, json.dumps(record, indent=1, ensure_ascii=False).encode())
             if counted.tally.quarantined and self.options.split is None:
                 write_quarantine(folder / QUARANTINE_NAME, self.spill, read.tasks)
+            write_durably(folder / RECORD_NAME, sealed_record(folder, record))
             if writer.settings.repeats is not None:
                 self._say("looking for what repeats inside documents and groups")
             writer.close(dropped=counted.dropped(target)).close()

@@ -11,6 +11,7 @@ from typing import Any
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.adopting import check_extends
+from recipe.pools.beside import RECORD_NAME
 from recipe.pools.card import CARD_NAME
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
@@ -19,9 +20,6 @@ from recipe.pools.splits import SPLIT, Split
 from recipe.text.inputs import Input
 from recipe.text.preparation import PrepareOptions, differences, settings_of
 from recipe.text.tokenizers import Tokenizer
-
-RECORD_NAME = "prepare.json"
-"""In a prepared pool: settings, inputs with their hashes, counts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

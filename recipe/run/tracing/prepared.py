@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recipe.pools.beside import RECORD_NAME
 from recipe.text.archives import raw_members
 from recipe.text.documents import Document
 from recipe.text.kinds import TABLES, Kind, kind_of
@@ -17,7 +18,6 @@ from recipe.text.sources import ReadOptions, SourceFile
 from recipe.text.stores import Stored, state_of, stored
 from recipe.text.streams import TruncatedError, open_bytes, read_all, read_line
 from recipe.text.tables import raw_rows
-from recipe.text.targets import RECORD_NAME
 
 Within = int | str | None
 """Line or row of a record, from 1; stem of its members; None: the file itself."""

@@ -1,0 +1,168 @@
+"""``recipe pools verify``: whether pools are what they were written as, and what comes back as text."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from recipe.cli.options import add_json, check_sources, number, sample_of, whole
+from recipe.cli.output import print_json, progress
+from recipe.errors import RecipeError
+from recipe.pools.agreement import document_findings
+from recipe.pools.beside import check_beside
+from recipe.pools.card import CARD_NAME, card_text
+from recipe.pools.finding import Finding
+from recipe.pools.opening import OWN_FILES, open_pool
+from recipe.pools.pool import Pool
+from recipe.pools.sheet import left_out
+from recipe.run.tracing.round_trips import FATES, LOST, RoundTrips, round_trips
+from recipe.text.pool_texts import maker_of
+
+DOCUMENTS = 1000
+EXAMPLE = """\
+Examples:
+  recipe pools verify pools/web pools/code
+  recipe pools verify pools/web --full --json
+  recipe pools verify pools/web --sample 5% --seed 7
+  recipe pools verify pools/web --tokenizer tokenizers/ours --sources texts
+  recipe pools verify megatron/part_00 --eos 0
+
+Small files are always hashed whole, of token files a share (1 %, or --sample). --full reads everything: every
+file's hash; offsets, indices, units and document table against each other and against the tokens, document by
+document; ids that occur once; counts that add up. A byte that was changed anywhere is named with its file.
+With the tokenizer: whether decode(encode(text)) is the text, or the tokenizer's own normalisation of it.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the pools and how much of them is read."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("pools", nargs="+", type=Path, metavar="POOL", help="folder of a pool; repeatable")
+    depth = parser.add_mutually_exclusive_group()
+    depth.add_argument("--full", action="store_true", help="read every byte and every document")
+    depth.add_argument(
+        "--sample",
+        type=sample_of,
+        metavar="N|SHARE",
+        help="blocks to hash, or a share of them (default: 1%%)",
+    )
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="of the sample")
+    parser.add_argument(
+        "--tokenizer", metavar="bytes|PATH", help="the pools': also look what comes back as text"
+    )
+    parser.add_argument(
+        "--sources", action="append", default=[], metavar="DIR|URL", help="where the texts are; repeatable"
+    )
+    parser.add_argument(
+        "--documents",
+        type=number(1, grouped=True),
+        default=DOCUMENTS,
+        metavar="N",
+        help=f"to look at with the tokenizer (default: {DOCUMENTS:,}; all with --full)",
+    )
+    parser.add_argument("--eos", type=whole, metavar="ID", help="of files made elsewhere: the end mark")
+    parser.add_argument("--bos", type=whole, metavar="ID", help="of files made elsewhere: the begin mark")
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Verify; 1 where anything was found."""
+    check_sources("recipe pools verify", args.sources)
+    told = [_verified(path, args) for path in args.pools]
+    ok = not any(one["findings"] for one in told)
+    if args.json:
+        print_json({"ok": ok, "pools": told})
+    else:
+        print("\n".join(line for one in told for line in _lines(one)))
+    return 0 if ok else 1
+
+
+def _verified(path: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """What was found in one pool."""
+    try:
+        pool = open_pool(path, path.name, eos=args.eos, bos=args.bos)
+    except RecipeError as error:
+        if not any((path / name).exists() for name in (CARD_NAME, *OWN_FILES)):
+            raise
+        found = [Finding("pool", one.where, one.expected, str(one.given)) for one in error.problems]
+        return _told(path, None, found, [], None)
+    with pool:
+        found = pool.verify(
+            full=args.full, sample=0.01 if args.sample is None else args.sample, seed=args.seed
+        )
+        notes = []
+        if pool.layout.table is None:
+            notes.append("files made elsewhere carry no hashes: sizes, indices and boundaries were compared")
+        else:
+            beside, notes = check_beside(path)
+            found += [*beside, *_card(pool), *_counts(pool)]
+        if args.full and not found and pool.layout.table is not None:
+            found += _documents(pool, quiet=args.json)
+        trips = _trips(pool, args) if not found and args.tokenizer is not None else None
+        if trips is not None and trips.documents.get(LOST):
+            lost = ", ".join(map(repr, trips.examples[LOST]))
+            found.append(Finding("text", str(path), "tokens that give the text back", f"documents {lost} …"))
+        return _told(path, pool, found, notes, trips)
+
+
+def _told(
+    path: Path, pool: Pool | None, found: list[Finding], notes: list[str], trips: RoundTrips | None
+) -> dict[str, Any]:
+    return {
+        "path": str(path),
+        "ok": not found,
+        "fingerprint": None if pool is None else pool.fingerprint,
+        "documents": None if pool is None else pool.num_documents,
+        "tokens": None if pool is None else pool.num_tokens,
+        "findings": [asdict(one) for one in found],
+        "notes": notes,
+        "round_trips": None if trips is None else trips.to_plain(),
+    }
+
+
+def _card(pool: Pool) -> list[Finding]:
+    """The card's bytes are those that its contents are written as."""
+    path = pool.path / CARD_NAME
+    if path.read_bytes() == card_text(pool.card):
+        return []
+    return [Finding("contents", str(path), "the bytes it was written with", "other bytes that say the same")]
+
+
+def _counts(pool: Pool) -> list[Finding]:
+    """Records that were read are documents, or were left out for a reason."""
+    left = left_out(pool.card)
+    if left["adds_up"] is not False:
+        return []
+    given = f"{left['documents']:,} documents and {sum(left['reasons'].values()):,} left out"
+    return [Finding("counts", str(pool.path / CARD_NAME), f"{left['read']:,} records read", given)]
+
+
+def _documents(pool: Pool, *, quiet: bool) -> list[Finding]:
+    with progress(quiet=quiet) as bars:
+        task = bars.add_task(f"{pool.name}: documents", total=pool.num_documents, note="")
+        return document_findings(pool, lambda done, total: bars.update(task, completed=done))
+
+
+def _trips(pool: Pool, args: argparse.Namespace) -> RoundTrips:
+    count = None if args.full else args.documents
+    return round_trips(pool, maker_of(pool, args.tokenizer), count, args.seed, args.sources)
+
+
+def _lines(told: dict[str, Any]) -> Iterator[str]:
+    findings, trips = told["findings"], told["round_trips"]
+    verdict = "nothing wrong was found" if not findings else f"{len(findings)} findings"
+    size = (
+        "" if told["documents"] is None else f", {told['documents']:,} documents, {told['tokens']:,} tokens"
+    )
+    yield f"{told['path']}: {verdict}{size}"
+    for one in findings:
+        yield f"  {one['check']}: {one['where']}"
+        yield f"    expected  {one['expected']}\n    found     {one['observed']}"
+    yield from (f"  note: {note}" for note in told["notes"])
+    for fate, count in (trips or {"documents": {}})["documents"].items():
+        shown = ", ".join(map(repr, trips["examples"].get(fate, ())))
+        these = f" ({shown})" if shown else ""
+        yield f"  {count:,} of {trips['looked_at']:,} documents: {FATES[fate]}{these}"
