@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.console import Group
 
+from recipe.pools.beside import QUARANTINE_NAME
 from recipe.pools.pool import Pool
 from recipe.pools.splits import SPLIT
 from recipe.report.tables import table
-from recipe.text.prepare import QUARANTINE_NAME
 
 
 def summary(pool: Pool) -> dict[str, Any]:
