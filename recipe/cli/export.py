@@ -113,7 +113,9 @@ def execute(args: argparse.Namespace) -> int:
 def _subject(args: argparse.Namespace) -> AbstractContextManager[Subject]:
     source, overrides = split_words(args.words)
     if not RunFolder(Path(source)).is_run:
-        return of_recipe(load_recipe(source, overrides, config_dir=args.config_dir))
+        return of_recipe(
+            load_recipe(source, overrides, config_dir=args.config_dir, pools_root=args.pools_root)
+        )
     run_alone(source, overrides, args.config_dir, "leave it out: a run is exported as its record says")
     return of_run(source, args.pools_root)
 

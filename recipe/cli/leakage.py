@@ -145,7 +145,7 @@ def _training(args: argparse.Namespace) -> Iterator[Texts]:
                 _unread(Path(source), lineage, args.pools_root),
             )
         return
-    recipe = _found_below(load_recipe(source, overrides, config_dir=args.config_dir), args.pools_root)
+    recipe = load_recipe(source, overrides, config_dir=args.config_dir, pools_root=args.pools_root)
     refuse_missing(recipe, source)
     pools = open_pools(recipe)
     try:

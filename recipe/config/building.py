@@ -11,6 +11,8 @@ from recipe.config.checks import recipe_faults
 from recipe.config.merging import WrittenStages, at_origin, merge_stages
 from recipe.config.model import ParallelConfig
 from recipe.config.partial import read_partly
+from recipe.config.pool_patterns import expand_patterns
+from recipe.config.pool_sets import expand_pool_sets
 from recipe.config.problems import Fault, Place, Unresolved, faults_of, unique
 from recipe.config.recipe import Recipe
 from recipe.config.stage import OBJECTIVE, SHARES, Stage
@@ -33,7 +35,8 @@ def build_recipe(data: Mapping[str, Any], title: str, also: Sequence[Fault] = ()
         RecipeError: with every problem.
     """
     found = [*also, *_key_faults(data, ())]
-    data = _text_keys(data)
+    data, faults = expand_patterns(_text_keys(data))
+    found += faults
     written = merge_stages(data)
     found += [fault for fault in written.faults if not isinstance(fault.given, Unresolved)]
     found += _faults_of_no_stage(data.get("every_stage"), written)
@@ -128,9 +131,14 @@ def _faults_of_no_stage(every: Any, written: WrittenStages) -> list[Fault]:
 def recipe_from_plain(data: Mapping[str, Any], *, source: str) -> Recipe:
     """The recipe in plain values, as `recipe_to_plain` gives them or a person wrote them.
 
+    Folders are looked up where a pool is a set of them; in values that `recipe_to_plain` gave none is.
+
     Raises:
         RecipeError: with every problem; ``source`` names where the values come from.
     """
+    data, found = expand_pool_sets(data)
+    if found:
+        raise RecipeError(source, [fault.problem() for fault in unique(found)])
     return build_recipe(data, source)
 
 

@@ -17,7 +17,8 @@ from recipe.config.building import build_recipe
 from recipe.config.change import Change
 from recipe.config.naming import folder_name
 from recipe.config.overrides import apply_changes, read_overrides
-from recipe.config.problems import nearest, shown
+from recipe.config.pool_sets import STAR, expand_pool_sets, has_sets
+from recipe.config.problems import Fault, nearest, shown, unique
 from recipe.config.recipe import Recipe
 from recipe.config.resolving import omegaconf_error, resolve
 from recipe.config.sources import GROUPS, PRIMARY, Located, config_loader, locate
@@ -26,17 +27,22 @@ from recipe.errors import RecipeError
 
 
 def load_recipe(
-    source: str | Path, overrides: Sequence[str] = (), *, config_dir: Path | None = None
+    source: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    config_dir: Path | None = None,
+    pools_root: Path | None = None,
 ) -> Recipe:
     """The recipe of a name (shipped, or in ``config_dir``) or of a YAML file, with overrides applied.
 
-    No pool is opened.
+    No pool is opened; folders are looked up where a pool is a set of them (`recipe.config.pool_sets`).
 
     Args:
         source: ``"demo"``, or a path to a YAML file.
         overrides: ``key=value`` as on the command line; also ``+key=value``, ``~key``, and choices of a
             config group such as ``tokenizer=bytes``.
         config_dir: a folder laid out like ``conf/``, searched before the shipped one.
+        pools_root: where the pools are, instead of where the recipe says.
 
     Raises:
         RecipeError: with every problem: where, given, expected, fix.
@@ -46,11 +52,58 @@ def load_recipe(
     loader = config_loader(located.search_path)
     chosen = [change for change in changes if _is_choice(change, loader)]
     data = _compose(loader, located, chosen)
-    found += apply_changes(data, [change for change in changes if change not in chosen], VOCABULARY)
+    found += _apply(data, [change for change in changes if change not in chosen], pools_root, located.title)
     resolved, unresolved = resolve(data, located.title)
     found += unresolved
     resolved.setdefault("name", folder_name(located.file.stem))
     return build_recipe(resolved, located.title, also=found)
+
+
+def _apply(
+    data: dict[str, Any], changes: Sequence[Change], pools_root: Path | None, title: str
+) -> list[Fault]:
+    """Apply overrides, in place; pool sets become pools once what is said of them is applied.
+
+    Raises:
+        RecipeError: a set has a fault: nobody knows which pools there are.
+    """
+    about_sets = [change for change in changes if _is_about_sets(change)]
+    if not has_sets(data) and not any(STAR in change.text for change in about_sets):
+        found = apply_changes(data, changes, VOCABULARY)
+        if pools_root is not None:
+            data["pools_root"] = str(pools_root)
+        return found
+    found = apply_changes(data, about_sets, VOCABULARY)
+    if pools_root is not None:
+        data["pools_root"] = str(pools_root)
+    expanded, faults = _expanded(data, title)
+    if faults:
+        raise RecipeError(title, [fault.problem() for fault in unique([*found, *faults])])
+    data["pools"] = expanded["pools"]
+    return found + apply_changes(data, [change for change in changes if change not in about_sets], VOCABULARY)
+
+
+def _expanded(data: dict[str, Any], title: str) -> tuple[dict[str, Any], list[Fault]]:
+    """Pools instead of sets; interpolations in what the sets say, and in the root, are resolved for that."""
+    if not has_sets(data):
+        return data, []
+    resolved, lost = resolve(data, title)
+    sets = [key for key in data["pools"] if STAR in key]
+    faults = [fault for fault in lost if fault.place[0].startswith(("pools_root", *_dotted(sets)))]
+    if faults:
+        return data, faults
+    known = {key: resolved["pools"][key] if key in sets else own for key, own in data["pools"].items()}
+    return expand_pool_sets({"pools": known, "pools_root": resolved.get("pools_root")})
+
+
+def _dotted(sets: Sequence[str]) -> list[str]:
+    return [f"pools.{key}" for key in sets]
+
+
+def _is_about_sets(change: Change) -> bool:
+    """Whether an override says which folders sets look for: a word on the root, on sets, on all pools."""
+    place = change.place
+    return place in (("pools_root",), ("pools",)) or (place[0] == "pools" and STAR in place[1])
 
 
 def _is_choice(change: Change, loader: ConfigLoaderImpl) -> bool:

@@ -11,6 +11,17 @@ PLAIN_NAME = (
     "without . or - at its beginning or blanks around it"
 )
 
+_KEY = re.compile(r"(?!_target_$)[^\W.][\w-]*")
+
+
+def is_key(name: str) -> bool:
+    """Whether a pool, group or stage may be called so: a word of dotted keys, in files and on a command line.
+
+    >>> [is_key(name) for name in ("no", "2024_01", "zh-Hans", "a.b", "-x", "")]
+    [True, True, True, False, False, False]
+    """
+    return _KEY.fullmatch(name) is not None
+
 
 def is_plain_name(name: str) -> bool:
     """Whether a name is one folder's, which can be shown and typed: `PLAIN_NAME`.

@@ -102,7 +102,11 @@ class Recipe(Model):
     pools_root: str | None = None
     """Folder that relative pool paths start from; default: the working directory."""
     pools: dict[str, PoolConfig]
+    """By name. A name with ``*`` is a set: when the recipe is loaded, a pool for every folder that its path
+    matches replaces it (``"lang_*": {path: multilingual/*}``); what is said of one of them goes over it."""
     groups: dict[str, GroupConfig] = Field(default_factory=dict)
+    """Pools with one quota. A pool with ``*`` stands for all whose names it fits; ``quotas: {"lang_*": 40%}``
+    makes a group of that name."""
     count: Counted = "body"
     """Kind of token that quotas, debts and "spent" are counted in."""
     labels: Labels = "shifted"
