@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -13,10 +14,13 @@ from recipe.pools.adopting import EXTENDS
 from recipe.pools.card import Card
 from recipe.pools.listing import listed
 from recipe.pools.pool import Pool
+from recipe.pools.splits import SPLIT
 from recipe.pools.tag_counts import tag_counts
 
 _PIECE = 1 << 20
 LARGEST, VALUES = 5, 8
+_REASONS = ("empty", "duplicate", "other_split")
+"""Of what `prepare` counts beside the records in its quarantine."""
 
 
 def sheet_of(pool: Pool, *, largest: int = LARGEST, values: int = VALUES) -> dict[str, Any]:
@@ -54,18 +58,27 @@ def sheet_of(pool: Pool, *, largest: int = LARGEST, values: int = VALUES) -> dic
 def left_out(card: Card) -> dict[str, Any]:
     """Records read, and what became of them; ``adds_up`` is None where no reading is on record.
 
-    Of a pool that extends others, theirs too.
+    Of a pool that extends others, theirs too; of one of a split, those of the whole reading, the documents of
+    the other splits among them.
     """
     readings = [card.source, *(entry["source"] for entry in card.source.get(EXTENDS, ()))]
-    known = [one["read"]["read"] for one in readings if isinstance(one.get("read"), Mapping)]
-    dropped = {reason: count for reason, count in card.dropped.items() if isinstance(count, int)}
-    read = sum(known) if len(known) == len(readings) else None
-    return {
-        "read": read,
-        "documents": card.num_documents,
-        "reasons": dropped,
-        "adds_up": None if read is None else read == card.num_documents + sum(dropped.values()),
-    }
+    plain: dict[str, Any] = {"documents": card.num_documents, "elsewhere": 0, "reasons": dict(card.dropped)}
+    if not all(isinstance(one.get("read"), Mapping) for one in readings):
+        return {**plain, "read": None, "adds_up": None}
+    reasons: Counter[str] = Counter()
+    elsewhere = kept = 0
+    for one in readings:
+        tally = one["read"]
+        reasons.update({reason: tally.get(reason) or 0 for reason in _REASONS})
+        reasons.update(tally["quarantined"])
+        kept += tally["kept"]
+        if SPLIT in one:
+            others = {k: n for k, n in one[SPLIT]["documents"].items() if k != one[SPLIT]["name"]}
+            elsewhere += sum(others.values())
+    read = sum(one["read"]["read"] for one in readings)
+    told = {reason: count for reason, count in reasons.items() if count}
+    adds_up = read == kept + sum(told.values()) and kept == card.num_documents + elsewhere
+    return {**plain, "elsewhere": elsewhere, "reasons": told, "read": read, "adds_up": adds_up}
 
 
 def lengths_of(pool: Pool, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -73,6 +73,8 @@ def _group_rows(groups: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 def _left_out(left: Mapping[str, Any]) -> Group:
     rows = [("documents", f"{left['documents']:,}")]
+    if left["elsewhere"]:
+        rows.append(("documents of the other splits", f"{left['elsewhere']:,}"))
     rows += [(f"left out: {why.replace('_', ' ')}", f"{n:,}") for why, n in left["reasons"].items()]
     if left["read"] is None:
         return table("records", ("what", "how many"), rows, caption="how many were read is not on record")
