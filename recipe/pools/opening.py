@@ -6,10 +6,12 @@ import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.config.places import StorePath, place
 from recipe.errors import Problem, RecipeError
 from recipe.pools.card import CARD_NAME, LEADS_NAME, REPEATS_NAME, WITHDRAWN_NAME, Card, read_card
 from recipe.pools.foreign.form import NOTHING_SAID, Form
@@ -18,6 +20,9 @@ from recipe.pools.mapped import cannot_open, map_npy
 from recipe.pools.pool import Layout, Pool
 from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME
 from recipe.pools.workplace import unfinished_folder
+
+if TYPE_CHECKING:
+    from recipe.pools.remote.folder import StoredFolder
 
 _INT64 = np.dtype("<i8")
 _UINT32 = np.dtype("<u4")
@@ -34,10 +39,10 @@ def open_pool(
     Own folders: only the card is read, and the sizes of the files it names are compared with it.
     Anything else is token files that somebody else made: Megatron pairs, ``.npy`` or raw files, datatrove's,
     MDS folders, or tables with a column of ids; a file, a prefix, a folder (and its sub-folders) or a
-    pattern, taken in sorted order.
+    pattern, taken in sorted order. A URL is an own folder in a store; see `recipe.pools.remote`.
 
     Args:
-        path: folder, prefix (``…/part`` for ``part.bin`` and ``part.idx``) or pattern.
+        path: folder, URL of a folder, prefix (``…/part`` for ``part.bin`` and ``part.idx``) or pattern.
         name: of the pool in the recipe.
         eos: end mark to recognise in imported files; own pools state theirs.
         bos: begin mark, likewise.
@@ -46,26 +51,30 @@ def open_pool(
     Raises:
         RecipeError: missing, unfinished, cut short, changed, or of an unknown format.
     """
+    found = place(path)
+    if isinstance(found, StorePath):
+        # what talks to stores: only pools that lie in one have a use for it
+        from recipe.pools.remote.opening import open_in_store
+
+        return open_in_store(found, name, (eos, bos))
     try:
-        return _open(Path(path), name, Said(form, (eos, bos)))
+        return _open(found, name, Said(form, (eos, bos)))
     except PermissionError as error:
         raise cannot_open(Path(error.filename or path), error) from error
 
 
-def _open(place: Path, name: str, said: Said) -> Pool:
-    if (place / CARD_NAME).is_file() and not (place / "settings.json").exists():
-        refuse_form(name, said.form, f"{place} is an own pool, whose card states it")
-        return _open_own(place, name, *said.marks)
-    if place.is_dir() and any((place / file).exists() for file in OWN_FILES):
-        raise _missing(
-            place, name, "a pool folder without its card: it was never finished, or copied in part"
-        )
-    if (layout := imported_layout(place, name, said, reopen_pool)) is not None:
-        return Pool(name, place, layout)
-    if unfinished_folder(place).is_dir():
-        raise _missing(place, name, "a pool that is still being written, or whose writing was interrupted")
-    given = "a folder without token files" if place.is_dir() else "no pool"
-    raise _missing(place, name, given)
+def _open(path: Path, name: str, said: Said) -> Pool:
+    if (path / CARD_NAME).is_file() and not (path / "settings.json").exists():
+        refuse_form(name, said.form, f"{path} is an own pool, whose card states it")
+        return _open_own(path, name, *said.marks)
+    if path.is_dir() and any((path / file).exists() for file in OWN_FILES):
+        raise _missing(path, name, "a pool folder without its card: it was never finished, or copied in part")
+    if (layout := imported_layout(path, name, said, reopen_pool)) is not None:
+        return Pool(name, path, layout)
+    if unfinished_folder(path).is_dir():
+        raise _missing(path, name, "a pool that is still being written, or whose writing was interrupted")
+    given = "a folder without token files" if path.is_dir() else "no pool"
+    raise _missing(path, name, given)
 
 
 def reopen_pool(
@@ -96,33 +105,43 @@ def _open_own(path: Path, name: str, eos: int | None, bos: int | None) -> Pool:
     return own_pool(path, name, card, (eos, bos))
 
 
-def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int | None]) -> Pool:
-    """The pool of a card; ``declared`` are the eos and bos that the recipe states. No file is opened."""
+def own_pool(
+    path: Path,
+    name: str,
+    card: Card,
+    declared: tuple[int | None, int | None],
+    remote: StoredFolder | None = None,
+) -> Pool:
+    """The pool of a card; ``declared`` are the eos and bos that the recipe states. No file is opened.
+
+    ``remote``: of a pool in a store, whose files are copied to ``path`` when they are first asked for.
+    """
+    at = path.joinpath if remote is None else remote.file
     documents = np.cumsum([0, *(part.documents for part in card.parts)], dtype=np.int64)
     offsets = np.cumsum([0, *(part.tokens for part in card.parts)], dtype=np.int64)
 
     def load_offsets() -> NDArray[np.int64]:
-        return _load_edges(path / "offsets.npy", card, card.num_documents + 1, int(offsets[-1]))
+        return _load_edges(at("offsets.npy"), card, card.num_documents + 1, int(offsets[-1]))
 
     def load_units() -> NDArray[np.int64]:
-        return _load_edges(path / "units.npy", card, card.num_units + 1, int(documents[-1]))
+        return _load_edges(at("units.npy"), card, card.num_units + 1, int(documents[-1]))
 
     def load_sections() -> NDArray[np.int64]:
-        return _load_rising(path / SECTIONS_NAME, card, int(offsets[-1]))
+        return _load_rising(at(SECTIONS_NAME), card, int(offsets[-1]))
 
     def load_needs() -> NDArray[np.int64]:
-        return _load_rows(path / NEEDS_NAME, card, int(offsets[-1]), 4)
+        return _load_rows(at(NEEDS_NAME), card, int(offsets[-1]), 4)
 
     def load_repeats() -> NDArray[np.int64]:
-        return _load_rows(path / REPEATS_NAME, card, int(offsets[-1]), 2)
+        return _load_rows(at(REPEATS_NAME), card, int(offsets[-1]), 2)
 
     def load_leads() -> NDArray[np.uint32]:
         record = card.files[LEADS_NAME]
         hashed = record.hash if record.bytes <= _HASHED_AT_OPENING else None
-        return map_npy(path / LEADS_NAME, card.num_documents, _UINT32, expected_hash=hashed)
+        return map_npy(at(LEADS_NAME), card.num_documents, _UINT32, expected_hash=hashed)
 
     def load_erased() -> NDArray[np.int64]:
-        return _load_rising(path / WITHDRAWN_NAME, card, card.num_documents, least=0)
+        return _load_rising(at(WITHDRAWN_NAME), card, card.num_documents, least=0)
 
     layout = Layout(
         fingerprint=card.fingerprint,
@@ -148,6 +167,7 @@ def own_pool(path: Path, name: str, card: Card, declared: tuple[int | None, int 
         table=path / "documents.parquet",
         reopen=reopen_pool,
         declared=declared,
+        remote=remote,
     )
     return Pool(name, path, layout)
 
@@ -173,9 +193,9 @@ def own_sizes(card: Card) -> dict[str, int]:
     return sizes | {f"{part.name}.idx": part.index_bytes for part in card.parts}
 
 
-def check_sizes(path: Path, sizes: Mapping[str, int]) -> None:
-    """These files are there in full; they are looked at, not opened."""
-    found = _found_sizes(path)
+def check_sizes(path: Path, sizes: Mapping[str, int], found: Mapping[str, int] | None = None) -> None:
+    """These files are there in full; they are looked at, not opened. ``found``: what a store has there."""
+    found = _found_sizes(path) if found is None else found
     fix = "copy the file again from where it is whole, or prepare the pool again"
     problems = [
         Problem(str(path / file), _as_found(found.get(file)), f"{expected} bytes, as its card says", fix)

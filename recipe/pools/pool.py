@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 from recipe.errors import Problem, RecipeError
 from recipe.pools.blocks import document_hash
 from recipe.pools.card import ALL, NONE, Card, MaxId
+from recipe.pools.erased import explained
 from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_array
+from recipe.pools.origins import AS_WRITTEN
 from recipe.pools.table import SCHEMA, DocumentTable, Row, either, rows_from
 from recipe.pools.verify import verify_own, verify_pairs
+
+if TYPE_CHECKING:
+    from recipe.pools.remote.folder import StoredFolder
 
 _SCAN_TOKENS = 1 << 22
 
@@ -59,6 +64,17 @@ class Layout:
     """Of imported files: the fingerprint of the pool that parts ``[first, end)`` are alone."""
     check: Callable[[], list[Finding]] | None = None
     """Of imported files: what is wrong with them; None: indices of pairs are compared with token files."""
+    remote: StoredFolder | None = None
+    """Where its files lie in a store: ``folder`` then holds copies of those that were asked for."""
+
+    def file(self, name: str) -> Path:
+        """A file of the folder beside its token files, on this machine."""
+        return self.folder / name if self.remote is None else self.remote.file(name)
+
+    def table_file(self) -> Path:
+        """The document table, on this machine."""
+        assert self.table is not None
+        return self.table if self.remote is None else self.remote.file(self.table.name)
 
     notes: tuple[str, ...] = ()
     """What whoever uses the pool should know of its files."""
@@ -237,7 +253,13 @@ class Pool:
         return self._repeats
 
     def part(self, index: int) -> NDArray[Any]:
-        """Stored tokens of one part, mapped; token k of the pool is ``part(i)[k - part_offsets[i]]``."""
+        """Stored tokens of one part, mapped; token k of the pool is ``part(i)[k - part_offsets[i]]``.
+
+        Raises:
+            ValueError: the pool lies in a store, where :meth:`span` reads stretches of a part.
+        """
+        if self.layout.remote is not None:
+            raise ValueError(f"pool {self.name} lies in a store: its parts are not mapped")
         tokens = self._parts[index]
         if tokens is None:
             # two threads may both map the part; either map serves
@@ -248,6 +270,14 @@ class Pool:
                 tokens = map_array(self.layout.part_path(index), self.token_dtype, count)
             self._parts[index] = tokens
         return tokens
+
+    def span(self, index: int, start: int, stop: int) -> NDArray[Any]:
+        """Stored tokens ``start..stop`` of one part."""
+        if self.layout.remote is None:
+            return self.part(index)[start:stop]
+        width = self.token_dtype.itemsize
+        data = self.layout.remote.read(self.layout.file_name(index), start * width, stop * width)
+        return np.frombuffer(data, self.token_dtype)
 
     def tokens(self, document: int) -> NDArray[Any]:
         """Body tokens of one document, stored marks left out."""
@@ -261,7 +291,7 @@ class Pool:
         start, stop = self.offsets[document : document + 2].tolist()
         index = self._part_of(document)
         base = int(self.part_offsets[index])
-        return self.part(index)[start - base : stop - base]
+        return self.span(index, start - base, stop - base)
 
     def stored_marks(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which documents begin with a stored BOS and which end with a stored EOS.
@@ -338,13 +368,16 @@ class Pool:
                 problems.append(self._id_problem(place, limit))
         return problems
 
-    def verify(self, *, full: bool = False, sample: float | int = 0.01, seed: int = 0) -> list[Finding]:
+    def verify(
+        self, *, full: bool = False, sample: float | int = 0.01, seed: int = 0, erased: bool = True
+    ) -> list[Finding]:
         """Compare contents with the hashes and counts the pool was written with.
 
         Args:
             full: read everything; else a seeded choice of blocks.
             sample: share (float) or number (int) of blocks.
             seed: of the choice.
+            erased: documents that the card says were erased may hold zeros.
 
         Returns:
             what is wrong, naming part, block and bytes; empty if nothing is. Imported pairs carry no
@@ -354,13 +387,18 @@ class Pool:
             return self.layout.check()
         if self.layout.table is None:
             return verify_pairs(self.layout.folder / f"{name}.idx" for name in self.layout.part_names)
-        return verify_own(self.layout.folder, self.card, sample=None if full else sample, seed=seed)
+        found = verify_own(self.layout.folder, self.card, sample=None if full else sample, seed=seed)
+        if not (found and erased and len(self.erased)):
+            return found
+        # of what the files hold now there are hashes, too: only what they held may be another
+        lost = [one for one in found if AS_WRITTEN in one.where]
+        return [*(one for one in found if one not in lost), *explained(self, lost, self.erased)[0]]
 
     def close(self) -> None:
         """Let go of mapped files; what is asked for later is opened again."""
         self._parts = [None] * len(self._parts)
         self._offsets = self._units = self._sections = self._needs = self._repeats = self._table = None
-        self._leads = None
+        self._leads = self._erased = None
 
     def __enter__(self) -> Pool:
         """The pool itself."""
@@ -386,7 +424,7 @@ class Pool:
     def _rows_table(self) -> DocumentTable:
         if self._table is None:
             assert self.layout.table is not None
-            self._table = DocumentTable(self.layout.table)
+            self._table = DocumentTable(self.layout.table_file())
         return self._table
 
     def _numbers(self, documents: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
@@ -411,6 +449,13 @@ class Pool:
         if not len(positions):
             return np.empty(0, dtype=self.token_dtype)
         parts = np.searchsorted(self.part_offsets, positions, side="right") - 1
+        if self.layout.remote is not None:
+            width = self.token_dtype.itemsize
+            starts = (positions - self.part_offsets[parts]) * width
+            names = [self.layout.file_name(index) for index in range(self.num_parts)]
+            memory, runs = self.layout.remote.gather(names, np.stack([parts, starts, starts + width], axis=1))
+            gathered: NDArray[Any] = memory.view(self.token_dtype)[runs.place // width]
+            return gathered
         order = np.argsort(parts, kind="stable")
         found, cuts = np.unique(parts[order], return_index=True)
         tokens = np.empty(len(positions), dtype=self.token_dtype)
@@ -419,10 +464,9 @@ class Pool:
         return tokens
 
     def _stretches(self, index: int) -> list[tuple[int, NDArray[Any]]]:
-        tokens = self.part(index)
-        return [
-            (start, tokens[start : start + _SCAN_TOKENS]) for start in range(0, len(tokens), _SCAN_TOKENS)
-        ]
+        count = int(self.part_offsets[index + 1] - self.part_offsets[index])
+        starts = range(0, count, _SCAN_TOKENS)
+        return [(start, self.span(index, start, min(start + _SCAN_TOKENS, count))) for start in starts]
 
     def _first_outside(self, limit: int, high: bool) -> MaxId | None:
         for index in range(self.num_parts):

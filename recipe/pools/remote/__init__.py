@@ -1,0 +1,1 @@
+"""Pools on object storage: tokens fetched by exact ranges into memory that is bounded, metadata kept here."""

@@ -1,0 +1,140 @@
+"""A real S3 server on loopback, behind a proxy that is slow and breaks answers when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import fsspec
+import s3fs
+from moto.server import ThreadedMotoServer
+
+Fault = Callable[[str, int], str | None]
+"""Of the path of a GET of a range and its number, from 1: 503, reset, truncate, stall, or None: answer."""
+
+
+@dataclass
+class Proxy:
+    """Hands requests on to a server; what it counts is what clients asked for."""
+
+    port: int
+    latency: float = 0.0
+    """Seconds before an answer."""
+    fault: Fault | None = None
+    gets: list[tuple[str, int]] = field(default_factory=list)
+    """Path and bytes of every object or range that was given in full."""
+    ranges: int = 0
+    """Ranges asked for, those broken too."""
+    address: str = ""
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(size for _, size in self.gets)
+
+    async def serve(self, ready: Callable[[], None], stop: asyncio.Event) -> None:
+        server = await asyncio.start_server(self._client, "127.0.0.1", 0)
+        self.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        ready()
+        async with server:
+            await stop.wait()
+        here = asyncio.current_task()
+        clients = [task for task in asyncio.all_tasks() if task is not here]
+        for task in clients:
+            task.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+
+    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while await self._request(reader, writer):
+                pass
+        writer.close()
+
+    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if re.search(rb"\r\nexpect: 100-continue", head, re.I):
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        sent = await reader.readexactly(_length(head))
+        method, path, _ = head.decode("latin-1").split(" ", 2)
+        is_range = method == "GET" and re.search(rb"\r\nrange:", head, re.I) is not None
+        await asyncio.sleep(self.latency)
+        fault = None
+        if is_range:
+            self.ranges += 1
+            fault = self.fault(path, self.ranges) if self.fault is not None else None
+        if fault == "reset":
+            writer.transport.abort()
+            return False
+        if fault == "503":
+            writer.write(b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\n\r\n")
+            return True
+        answer, body = await self._upstream(head, sent, method)
+        if fault == "stall":
+            writer.write(answer + body[: len(body) // 2])
+            await asyncio.sleep(3600)
+        writer.write(answer + (body[: len(body) // 2] if fault == "truncate" else body))
+        await writer.drain()
+        if fault == "truncate":
+            return False
+        if method == "GET" and answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 206")) and "?" not in path:
+            self.gets.append((path, len(body)))
+        return True
+
+    async def _upstream(self, head: bytes, sent: bytes, method: str) -> tuple[bytes, bytes]:
+        """The server's answer; a connection of its own, as its own server closes each."""
+        up, down = await asyncio.open_connection("127.0.0.1", self.port)
+        down.write(re.sub(rb"\r\n(connection|expect):[^\r]*", b"", head, flags=re.I) + sent)
+        answer = await up.readuntil(b"\r\n\r\n")
+        body = b"" if method == "HEAD" else await up.readexactly(_length(answer))
+        down.close()
+        answer = re.sub(rb"\r\nconnection:[^\r]*", b"", answer, flags=re.I)
+        return answer.replace(b"HTTP/1.0", b"HTTP/1.1", 1), body
+
+
+def _length(head: bytes) -> int:
+    found = re.search(rb"\r\ncontent-length:\s*(\d+)", head, re.I)
+    return int(found[1]) if found else 0
+
+
+@contextmanager
+def store() -> Iterator[Proxy]:
+    """A server behind a proxy, each in threads; variables of the environment name it to every client."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    proxy = Proxy(server.get_host_and_port()[1])
+    started, loop, stop = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(proxy.serve(started.set, stop)))
+    thread.start()
+    started.wait()
+    before = dict(os.environ)
+    os.environ |= {
+        "AWS_ENDPOINT_URL": proxy.address,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    s3fs.S3FileSystem.clear_instance_cache()
+    try:
+        yield proxy
+    finally:
+        s3fs.S3FileSystem.clear_instance_cache()
+        os.environ.clear()
+        os.environ.update(before)
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(5)
+        server.stop()
+
+
+def upload(folder: Path, url: str) -> None:
+    """Put every file of a folder below a URL."""
+    system, path = fsspec.url_to_fs(url)
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            system.pipe(f"{path}/{file.relative_to(folder).as_posix()}", file.read_bytes())
