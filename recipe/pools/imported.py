@@ -27,17 +27,22 @@ def find_pairs(place: Path) -> list[Path]:
         found = list(place.rglob("*.idx"))
         _refuse_lone_tokens(place, found)
     elif place.suffix in (".bin", ".idx") and place.is_file():
-        found = [place.with_suffix(".idx")]
+        found = [place.with_suffix(".idx")] if _is_indexed(place) else []
     elif (index := place.with_name(place.name + ".idx")).is_file():
         found = [index]
     elif glob.has_magic(str(place)):
         plain = next(parent for parent in place.parents if not glob.has_magic(str(parent)))
         pattern = str(place.relative_to(plain))
-        found = [path.with_suffix(".idx") for path in plain.glob(pattern) if path.suffix in (".bin", ".idx")]
+        found = [path.with_suffix(".idx") for path in plain.glob(pattern) if _is_indexed(path)]
         found += plain.glob(pattern + ".idx")
     else:
         found = []
     return sorted(set(found), key=lambda path: path.parts)
+
+
+def _is_indexed(path: Path) -> bool:
+    """Whether a file is an index, or tokens that have one; a ``.bin`` without one may be raw tokens."""
+    return path.suffix == ".idx" or (path.suffix == ".bin" and path.with_suffix(".idx").is_file())
 
 
 def open_pairs(

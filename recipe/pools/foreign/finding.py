@@ -52,9 +52,10 @@ def find_foreign(place: Path, form: Form) -> list[Found]:
 
 def several_kinds(place: Path, given: str, example: Path) -> RecipeError:
     """The error for files of which it is not said which are meant."""
+    folder = place if place.is_dir() else place.parent
     return RecipeError.single(
         str(place), str(place), given=given, expected="files of one kind",
-        fix=f"name those that are meant, for example {place}/**/*{example.suffix}",
+        fix=f"name those that are meant, for example {folder}/**/*{example.suffix}",
     )  # fmt: skip
 
 

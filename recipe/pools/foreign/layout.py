@@ -231,9 +231,7 @@ def _notes(parts: Sequence[TokenFile], said: Said, empty: Sequence[TokenFile]) -
         )
     if empty:
         names = ", ".join(part.files[0].name for part in empty[:5])
-        notes.append(
-            f"{len(empty)} files without a token are left out: {names}{', …' if len(empty) > 5 else ''}"
-        )
+        notes.append(f"left out, as they hold no token: {names} ({len(empty)} in all)")
     if copied := sum(part.copied_bytes for part in parts):
         notes.append(f"its tokens are decoded into {parts[0].tokens.path.parent}: {copied:,} bytes in all")
     return notes

@@ -96,13 +96,15 @@ def _locked(source: Path, places: Sequence[Path], name: str) -> Iterator[Path]:
     for place in places:
         try:
             place.mkdir(parents=True, exist_ok=True)
-            lock = _take(place / name)
+            lock, is_alone = _take(place / name)
         except OSError as error:
             if error.errno in _FULL:
                 raise
             reasons.append(f"{place} ({error.strerror})")
             continue
         try:
+            if is_alone:
+                _remove_remains(place, name.removesuffix("lock"))
             yield place
         finally:
             (place / name).unlink(missing_ok=True)
@@ -115,7 +117,15 @@ def _locked(source: Path, places: Sequence[Path], name: str) -> Iterator[Path]:
     )  # fmt: skip
 
 
-def _take(path: Path) -> BinaryIO:
+def _remove_remains(place: Path, start: str) -> None:
+    """What builders left that were killed: whoever has the lock is the only one."""
+    for file in place.iterdir():
+        if file.name.startswith(start) and file.suffix == ".tmp":
+            file.unlink(missing_ok=True)
+
+
+def _take(path: Path) -> tuple[BinaryIO, bool]:
+    """The lock, once it is free, and whether the disk has locks."""
     while True:
         lock = path.open("a+b")
         try:
@@ -124,11 +134,11 @@ def _take(path: Path) -> BinaryIO:
             if error.errno not in _NO_LOCKS:
                 lock.close()
                 raise
-            return lock  # a disk without locks: several may build, each whole, and the last one stays
+            return lock, False  # a disk without locks: several may build, each whole, and the last one stays
         # whoever had it may have removed it meanwhile
         try:
             if os.path.samestat(path.stat(), os.fstat(lock.fileno())):
-                return lock
+                return lock, True
         except FileNotFoundError:
             pass
         lock.close()
