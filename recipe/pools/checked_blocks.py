@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.blocks import block_digest
-from recipe.pools.erased import account, is_whole_table
 from recipe.pools.origins import read_tokens
 from recipe.pools.pool import Pool
-from recipe.pools.verify import Block, block_digests, hashed_blocks
+from recipe.pools.verify import block_digests, hashed_blocks
 
 
 class CheckedBlocks:
@@ -42,7 +41,7 @@ class CheckedBlocks:
         """Bytes ``start`` to ``stop`` of the pool, a block or less at a time.
 
         Raises:
-            RecipeError: a block that is not what it was; a document that was erased is no fault.
+            RecipeError: a block that is not what it was.
         """
         index = bisect_right(self._starts, start) - 1
         while start < stop:
@@ -56,7 +55,7 @@ class CheckedBlocks:
             block = self._blocks[index]
             first, last = block.base + block.start, block.base + block.stop
             data = read_tokens(self.pool.layout.folder, self.pool.card, first, last)
-            if block_digest(data) != block.digest and not self._is_erased(block):
+            if block_digest(data) != block.digest:
                 where = str(self.pool.layout.folder / block.where)
                 raise RecipeError.single(
                     f"pool {self.pool.name}", where, given="other contents",
@@ -64,13 +63,6 @@ class CheckedBlocks:
                 )  # fmt: skip
             self._held = (index, data)
         return self._held[1]
-
-    def _is_erased(self, block: Block) -> bool:
-        """Whether withdrawn documents that were erased explain that it has other contents."""
-        gone = self.pool.erased
-        if not len(gone) or not is_whole_table(self.pool):
-            return False
-        return account(self.pool, block, gone) is not None
 
 
 _FIX = "copy the pool again from where it is whole: `recipe pools verify` names every fault"

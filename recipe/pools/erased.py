@@ -44,7 +44,7 @@ def explained(
     by_name = _blocks_by_name(pool, findings) if len(withdrawn) else {}
     for finding in findings:
         block = by_name.get(finding.where)
-        known = None if block is None else account(pool, block, withdrawn)
+        known = None if block is None else _account(pool, block, withdrawn)
         if known is None:
             left.append(finding)
         else:
@@ -56,7 +56,7 @@ def _blocks_by_name(pool: Pool, findings: Sequence[Finding]) -> dict[str, Block]
     """The blocks that findings about contents name; none where hashes or the table are damaged themselves."""
     wanted = {finding.where for finding in findings if finding.check == "contents"}
     folder, card = pool.layout.folder, pool.card
-    if not wanted or not is_whole_table(pool):
+    if not wanted or not _is_whole_table(pool):
         return {}
     found = {}
     for origin in (False, True) if card.origin_parts else (False,):
@@ -67,8 +67,7 @@ def _blocks_by_name(pool: Pool, findings: Sequence[Finding]) -> dict[str, Block]
     return found
 
 
-def is_whole_table(pool: Pool) -> bool:
-    """Whether the document table is the one that the card names."""
+def _is_whole_table(pool: Pool) -> bool:
     record = pool.card.files.get(TABLE)
     try:
         return record is not None and file_hash(pool.layout.folder / TABLE) == record.hash
@@ -76,11 +75,8 @@ def is_whole_table(pool: Pool) -> bool:
         return False
 
 
-def account(pool: Pool, block: Block, withdrawn: NDArray[np.int64]) -> list[int] | None:
-    """The erased documents of a block; None where something else in it is not what it was.
-
-    The table that says what the others are must be the pool's own: see `is_whole_table`.
-    """
+def _account(pool: Pool, block: Block, withdrawn: NDArray[np.int64]) -> list[int] | None:
+    """The erased documents of a block; None where something else in it is not what it was."""
     documents = _documents_in(pool, block)
     taken_down = np.isin(documents, withdrawn, assume_unique=True)
     erased = []

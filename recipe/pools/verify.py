@@ -83,7 +83,7 @@ def verify_own(folder: Path, card: Card, *, sample: float | int | None, seed: in
         digests, found = block_digests(folder, card, origin=origin)
         findings += found
         # a sample holds the tokens against what the fingerprint stands for, however they are cut now
-        if digests is not None and (sample is None or origin == layouts[-1]):
+        if digests is not None and (sample is None or origin == layouts[-1] or card.withdrawn):
             blocks = list(hashed_blocks(card, digests, origin=origin))
             picks = range(len(blocks)) if sample is None else chosen(len(blocks), sample, seed).tolist()
             checks += [lambda block=blocks[pick]: _check_block(folder, card, block) for pick in picks]  # type: ignore[misc]
