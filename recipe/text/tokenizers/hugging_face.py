@@ -12,11 +12,14 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
+from recipe.text.tokenizers.equal_ranks import EqualRanks, equal_ranks
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of, refused
 from recipe.text.tokenizers.splitting import keeps_seams, pieces
 
 LONG = 1 << 18
 """Characters of a piece of a long text."""
+QUICK = 1 << 23
+"""Characters after which it pays to find out, in some seconds, whether ranks give the same ids."""
 CONFIG_NAME = "tokenizer_config.json"
 _SHOWN = 3
 
@@ -46,7 +49,7 @@ class JsonTokenizer:
         self.spec = f"{path}{SPECIALS if specials else ''}"
         self.name = self.path.parent.name if self.path.name == "tokenizer.json" else self.path.stem
         self._tokenizer = _read(self.path)
-        self._specials = specials
+        self._specials, self._encoded = specials, 0
         self._tokenizer.encode_special_tokens = not specials
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -61,7 +64,7 @@ class JsonTokenizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the fingerprint: another process finds out for itself what it has got."""
-        return {key: value for key, value in self.__dict__.items() if key != "_fingerprint"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_fingerprint", "_quick")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As it was: the library forgets that special tokens of a text are text."""
@@ -79,7 +82,16 @@ class JsonTokenizer:
         While it encodes, the library holds about a hundred times the text. A long text is therefore given
         to it in pieces, one after another, where the file's rules have no say across their edges; it is
         given whole else, since cut anywhere it could get other ids at the cut.
+
+        After some millions of characters texts go to `tiktoken` where that is known to give the same ids.
         """
+        self._encoded += sum(map(len, texts))
+        quick = self._quick if self._encoded > QUICK else None
+        if quick is None:
+            return self._encode(texts)
+        return [self._encode([text])[0] if (ids := quick.encode(text)) is None else ids for text in texts]
+
+    def _encode(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         if any(len(text) > LONG for text in texts) and self._in_pieces:
             return [np.concatenate([self._ids([part])[0] for part in pieces(text, LONG)]) for text in texts]
         return self._ids(texts)
@@ -101,6 +113,10 @@ class JsonTokenizer:
     def _ids(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
+
+    @cached_property
+    def _quick(self) -> EqualRanks | None:
+        return equal_ranks(self.content(), specials=self._specials)
 
     @cached_property
     def _in_pieces(self) -> bool:

@@ -51,16 +51,20 @@ def keeps_seams(content: Mapping[str, Any], *, specials: bool) -> bool:
         content: the file's.
         specials: special tokens written in a text are found there.
     """
-    normaliser = content.get("normalizer") or {"type": "NFC"}
-    if normaliser["type"] == "Sequence" and not normaliser["normalizers"]:
-        normaliser = {"type": "NFC"}
     model = content["model"]
-    whole = normaliser["type"] == "NFC" and model.get("type") == "BPE" and not model.get("dropout")
+    whole = nfc_or_none(content) and model.get("type") == "BPE" and not model.get("dropout")
     return whole and _splits_so(content.get("pre_tokenizer") or {}) and not any(
         token["lstrip"] or token["rstrip"] or token["single_word"] or _SEAM.search(token["content"])
         for token in content.get("added_tokens", ())
         if specials or not token["special"]
     )  # fmt: skip
+
+
+def nfc_or_none(content: Mapping[str, Any]) -> bool:
+    """Whether a file's normaliser is Unicode's NFC, or nothing."""
+    normaliser = content.get("normalizer") or {"type": "NFC"}
+    is_nothing = normaliser["type"] == "Sequence" and not normaliser["normalizers"]
+    return is_nothing or bool(normaliser["type"] == "NFC")
 
 
 def _splits_so(rule: Mapping[str, Any]) -> bool:
