@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from recipe.cli import export_pool
+from recipe.cli.file_words import add_file_words
 from recipe.cli.options import (
     add_json,
     add_pools_root,
@@ -43,7 +44,7 @@ refused without --lossy, and counted with it.
 
 A pool is exported document by document, in stored order and with the marks that are stored, into a folder
 that is there whole or not at all; _manifest.json has the pool's fingerprint and the SHA-256 of every file.
-Token files (megatron, npy, datatrove) get rows.parquet beside them, with ids, groups, tags and sources.
+Token files (megatron, npy, datatrove) get _rows.parquet beside them, with ids, groups, tags and sources.
 """
 
 
@@ -76,8 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tokens-per-file", type=number(1, grouped=True), metavar="N",
         help="stored tokens in a file at most, unless a document has more; default: what suits the format",
     )  # fmt: skip
-    of_pool.add_argument("--eos", type=whole, metavar="ID", help="end mark of files made elsewhere")
-    of_pool.add_argument("--bos", type=whole, metavar="ID", help="begin mark of files made elsewhere")
+    add_file_words(parser)
     add_pools_root(parser)
     add_yes(parser)
     add_json(parser)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from recipe.cli.file_words import FILE_WORDS, file_words
 from recipe.cli.options import split_words
 from recipe.cli.output import print_json, progress
 from recipe.config import PoolConfig, parse_yaml
+from recipe.config.places import is_stored, place
 from recipe.config.problems import faults_of
 from recipe.config.sources import locate
 from recipe.config.view import filter_of
@@ -21,6 +25,7 @@ from recipe.integrations.exporting.pools import TOKENS_ALONE, PoolDone, PoolWant
 from recipe.integrations.exporting.pools_formats import ROWS_NAME
 from recipe.pools import Pool, open_pool
 from recipe.pools.card import CARD_NAME
+from recipe.pools.foreign.form import form_of
 from recipe.pools.views import View
 from recipe.report.figures import byte_size
 from recipe.run.folder import RunFolder
@@ -29,25 +34,26 @@ _OF_SEQUENCES = {
     "--steps": "steps", "--dp-size": "dp_size", "--dp-rank": "dp_rank", "--micro-batch": "micro_batch",
     "--rows-per-file": "rows_per_file", "--pools-root": "pools_root", "--config-dir": "config_dir",
 }  # fmt: skip
-_OF_POOLS = {"--where": "where", "--tokens-per-file": "tokens_per_file", "--eos": "eos", "--bos": "bos"}
+_OF_POOLS = {"--where": "where", "--tokens-per-file": "tokens_per_file"}
+_OF_POOLS |= {f"--{key}": key for key in FILE_WORDS}
 
 
 def is_pool(words: Sequence[str], config_dir: Path | None) -> bool:
     """Whether the first word is a pool: a folder with a card, or token files that are no run or recipe."""
     source = split_words(words)[0]
-    place = Path(source).expanduser()
-    if (place / CARD_NAME).is_file():
+    path = place(source)
+    if is_stored(path) or (path / CARD_NAME).is_file():
         return True
-    if RunFolder(place).is_run:
+    if RunFolder(path).is_run:
         return False
-    is_there = place.is_dir() or place.is_file() or place.with_name(place.name + ".idx").is_file()
-    if not is_there or place.suffix in (".yaml", ".yml"):
+    is_there = path.is_dir() or path.is_file() or path.with_name(path.name + ".idx").is_file()
+    if not (is_there or has_magic(source)) or path.suffix in (".yaml", ".yml"):
         return False
     try:
         locate(source, config_dir)
     except RecipeError:
         return True
-    return place.is_file()
+    return path.is_file()
 
 
 def refuse_options(args: argparse.Namespace, *, of_pool: bool) -> None:
@@ -90,17 +96,19 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _opened(source: str, args: argparse.Namespace) -> Pool:
-    place = Path(source).expanduser()
-    pool = open_pool(place, place.name, eos=args.eos, bos=args.bos)
-    if not args.where:
-        return pool
+    said = {"path": source, **file_words(args)} | ({"where": _where(args.where)} if args.where else {})
     try:
-        chosen = filter_of(PoolConfig.model_validate({"path": source, "where": _where(args.where)}))
+        config = PoolConfig.model_validate(said)
     except ValidationError as error:
-        found = faults_of(error, VOCABULARY, ("--where",))
-        raise RecipeError("recipe export", [fault.problem() for fault in found]) from None
-    assert chosen is not None
-    return View(pool, chosen)
+        found = faults_of(error, VOCABULARY)
+        problems = [replace(fault, place=(f"--{fault.place[0]}", *fault.place[1:])) for fault in found]
+        raise RecipeError("recipe export", [fault.problem() for fault in problems]) from None
+    path = place(source)
+    pool, chosen = (
+        open_pool(path, path.name, eos=args.eos, bos=args.bos, form=form_of(config)),
+        filter_of(config),
+    )
+    return pool if chosen is None else View(pool, chosen)
 
 
 def _where(texts: Sequence[str]) -> dict[str, Any]:

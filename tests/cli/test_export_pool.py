@@ -27,7 +27,7 @@ def test_a_folder_with_a_card_is_exported_as_a_pool(pools, capsys):
     assert main(["export", "pools/web", "--format", "npy", "--to", "out"]) == 0
     assert "4 documents, 8 stored tokens as npy" in capsys.readouterr().out
     assert np.load("out/tokens-00000.npy").tolist() == [1, 9, 2, 3, 9, 9, 4, 9]
-    assert np.load("out/offsets-00000.npy").tolist() == [0, 2, 5, 6, 8]
+    assert np.load("out/tokens-00000.offsets.npy").tolist() == [0, 2, 5, 6, 8]
 
 
 def test_json_says_what_there_is(pools, capsys):
@@ -76,7 +76,7 @@ def test_a_recipe_whose_name_a_folder_has_stays_a_recipe(small, capsys):
         (["pools/web", "--dp-size", "2", "--steps", "0..2"], "--dp-size"),
         (["pools/web", "seed=3"], "--where KEY=VALUE chooses documents"),
         (["pools/web", "--where", "language"], "language=en"),
-        (["pools/web", "--where", "language={nor: en}"], "--where.where.language.nor"),
+        (["pools/web", "--where", "language={nor: en}"], "--where.language.nor"),
         (["pools/web", "--where", "langage=en"], "langage"),
         (["small.yaml", "--where", "language=en"], "leave --where out"),
     ],
@@ -90,3 +90,13 @@ def test_faults_are_one_message_and_nothing_is_written(small, pools, capsys, wor
 def test_datatrove_files_hold_no_sequences(small, capsys):
     assert main(["export", "small.yaml", "--format", "datatrove", "--to", "out"]) == 2
     assert "choose another --format, or name a pool" in capsys.readouterr().err
+
+
+def test_files_of_others_are_read_as_they_are_said_to_be(pools):
+    np.array([5, 6, 9, 7, 9], np.uint16).tofile("raw.u16")
+    assert main(["export", "raw.u16", "--format", "parquet", "--to", "out", "--eos", "9"]) == 0
+    assert pq.read_table("out")["input_ids"].to_pylist() == [[5, 6, 9], [7, 9]]
+    np.array([5, 6, 9, 7, 9], np.uint16).tofile("raw.ids")
+    words = ["--format", "parquet", "--to", "other", "--dtype", "uint16", "--documents", "file"]
+    assert main(["export", "raw.ids", *words]) == 0
+    assert pq.read_table("other")["input_ids"].to_pylist() == [[5, 6, 9, 7, 9]]

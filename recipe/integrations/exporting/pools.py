@@ -58,7 +58,7 @@ _READING: dict[PoolFormat, str] = {
     "parquet": "a row is a document; tags and source are JSON; input_ids are the stored tokens",
     "megatron": "document i of the pool is document i of the pairs in the order of their names",
     "mds": "a sample is a document; tokens are the stored tokens",
-    "npy": "document i of tokens-N.npy is offsets[i] to offsets[i + 1] of offsets-N.npy",
+    "npy": "document i of tokens-N.npy is offsets[i] to offsets[i + 1] of tokens-N.offsets.npy",
     "datatrove": "an .index holds where documents end in its file, in tokens",
 }
 TOKENS_ALONE: tuple[PoolFormat, ...] = ("megatron", "npy", "datatrove")

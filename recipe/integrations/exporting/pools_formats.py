@@ -23,7 +23,8 @@ from recipe.pools.megatron import write_index
 
 PoolFormat = Literal["parquet", "megatron", "mds", "npy", "datatrove"]
 POOL_FORMATS: tuple[PoolFormat, ...] = ("parquet", "megatron", "mds", "npy", "datatrove")
-ROWS_NAME = "rows.parquet"
+ROWS_NAME = "_rows.parquet"
+"""Readers of a folder pass over names that begin so."""
 _TABLE_DICTIONARIES = ["group", "tags", "source"]
 
 
@@ -98,12 +99,12 @@ def write_megatron(folder: Path, documents: Iterator[Documents], ground: Ground)
 
 
 def write_npy(folder: Path, documents: Iterator[Documents], ground: Ground) -> Facts:
-    """``tokens-00000.npy`` …, each with ``offsets-00000.npy``: int64[documents + 1] in its tokens."""
+    """``tokens-00000.npy`` …, each with ``.offsets.npy``: int64[documents + 1], in its tokens."""
     places = np.dtype("<i8")
     for number, stretches in in_files(documents, ground.tokens_per_file):
         with (
             NpyFile(folder / f"tokens-{number:05d}.npy", ground.dtype) as tokens,
-            NpyFile(folder / f"offsets-{number:05d}.npy", places) as offsets,
+            NpyFile(folder / f"tokens-{number:05d}.offsets.npy", places) as offsets,
         ):
             offsets.write(np.zeros(1, places))
             for stretch in stretches:
@@ -133,7 +134,7 @@ def write_datatrove(folder: Path, documents: Iterator[Documents], ground: Ground
 
 
 def beside(folder: Path, documents: Iterator[Documents], kinds: Sequence[Kind]) -> Iterator[Documents]:
-    """The documents, while ``rows.parquet`` is written of what the token files cannot say of them."""
+    """The documents, while ``_rows.parquet`` is written of what the token files cannot say of them."""
     writer: pq.ParquetWriter | None = None
     try:
         for stretch in documents:

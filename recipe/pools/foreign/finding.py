@@ -87,6 +87,8 @@ def _is_shown(path: Path, folder: Path) -> bool:
 def _kind(path: Path, form: Form, *, named: bool) -> Found | None:
     """What a file is; None if it is no token file, or one of Megatron's."""
     name, ending = path.name, path.suffix
+    if name.startswith("_") and not named:  # as readers of folders of tables pass over it
+        return None
     if (
         ending == ".idx"
         or name.endswith(_CACHES)

@@ -21,6 +21,7 @@ from recipe.errors import RecipeError
 from recipe.integrations.exporting import PoolWanted, export_pool
 from recipe.integrations.exporting.pools import WRITERS
 from recipe.pools import open_pool
+from recipe.pools.foreign.form import Form
 from recipe.pools.views import View
 
 EOS = 99
@@ -119,15 +120,15 @@ def test_npy_has_a_header_and_boundaries_that_nobody_guesses(tmp_path):
     pool = write(tmp_path / "pool", eos=None)
     exported(pool, tmp_path / "out", "npy", tokens_per_file=300)
     found = []
-    for path in sorted((tmp_path / "out").glob("tokens-*.npy")):
+    for path in sorted((tmp_path / "out").glob("tokens-?????.npy")):
         tokens = np.load(path, mmap_mode="r")
         assert tokens.dtype == np.uint16
         assert len(tokens) <= 300
-        offsets = np.load(path.with_name(path.name.replace("tokens", "offsets")))
+        offsets = np.load(path.with_suffix(".offsets.npy"))
         assert offsets[-1] == len(tokens)
         found += [tokens[a:b].tolist() for a, b in pairwise(offsets)]
     assert found == stored(pool)
-    rows = pq.read_table(tmp_path / "out/rows.parquet").to_pylist()
+    rows = pq.read_table(tmp_path / "out/_rows.parquet").to_pylist()
     assert [row["id"] for row in rows] == pool.ids(range(60))
 
 
@@ -211,6 +212,19 @@ def test_a_view_is_exported_alone_in_stored_order(pool, tmp_path):
     assert [row["input_ids"] for row in rows] == stored(pool)[1::2]
     manifest = json.loads((tmp_path / "out/_manifest.json").read_bytes())
     assert manifest["filter"]["where"] == [["lang", "no"]]
+
+
+@pytest.mark.parametrize("vocab_size", [100, 100_000])
+@pytest.mark.parametrize("tokens_per_file", [None, 300])
+@pytest.mark.parametrize("format", WRITERS)
+def test_every_export_opens_as_a_pool_of_the_same_documents(tmp_path, format, vocab_size, tokens_per_file):
+    """The folder as it is; of .npy it is said that boundaries lie beside them: nothing is scanned. D04."""
+    pool = write(tmp_path / "pool", vocab_size=vocab_size, part_tokens=400)
+    exported(pool, tmp_path / "out", format, tokens_per_file=tokens_per_file)
+    said = {"form": Form(boundaries=".offsets.npy")} if format == "npy" else {}
+    with open_pool(tmp_path / "out", "again", eos=EOS, **said) as again:
+        assert stored(again) == stored(pool)
+        assert again.stock == pool.stock
 
 
 @pytest.mark.parametrize("format", ["npy", "parquet", "mds", "datatrove"])

@@ -1,0 +1,32 @@
+"""Options that say of token files made elsewhere what they do not say themselves, as a recipe's pools do."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, get_args
+
+from recipe.cli.options import whole
+from recipe.config.files import Delimiter, TokenType
+
+FILE_WORDS = ("eos", "bos", "dtype", "column", "documents", "boundaries")
+"""Keys of a pool, and options without their dashes."""
+
+
+def add_file_words(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    files = parser.add_argument_group("a pool of token files made elsewhere")
+    files.add_argument("--eos", type=whole, metavar="ID", help="its end mark")
+    files.add_argument("--bos", type=whole, metavar="ID", help="its begin mark")
+    files.add_argument(
+        "--dtype", choices=get_args(TokenType), help="type of tokens in files without a header"
+    )
+    files.add_argument("--column", metavar="NAME", help="column that holds the ids")
+    files.add_argument("--documents", choices=get_args(Delimiter), help="what ends a document")
+    files.add_argument(
+        "--boundaries", metavar="ENDING", help="ending of files that say where documents end: .csv.gz"
+    )
+
+
+def file_words(args: argparse.Namespace) -> dict[str, Any]:
+    """What was said, by key of a pool."""
+    return {key: getattr(args, key) for key in FILE_WORDS if getattr(args, key) is not None}
