@@ -42,7 +42,7 @@ def find_foreign(place: Path, form: Form) -> list[Found]:
     found = sorted(set(found), key=lambda one: one.path.parts)
     if form.boundaries is not None:
         found = [one for one in found if not one.path.name.endswith(form.boundaries)]
-    found = _of_datasets(place, found)
+    found = _of_datasets(place, _unmerged(found))
     kinds = {one.kind: one.path for one in reversed(found)}
     if len(kinds) > 1:
         given = " and ".join(f"{kind} ({path.name})" for kind, path in sorted(kinds.items()))
@@ -111,6 +111,12 @@ def _kind(path: Path, form: Form, *, named: bool) -> Found | None:
         if head.startswith(magic):
             return Found(kind, path)
     return Found(FLAT, path) if form.dtype is not None else None
+
+
+def _unmerged(found: list[Found]) -> list[Found]:
+    """Without the indices of shards that an index above them lists, too."""
+    listed = {below for one in found if one.kind == SHARDS for below in mds.folders_below(one.path)}
+    return [one for one in found if one.kind != SHARDS or one.path.parent not in listed]
 
 
 def _of_datasets(place: Path, found: list[Found]) -> list[Found]:

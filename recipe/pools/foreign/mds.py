@@ -53,6 +53,12 @@ def is_mds(index: Path) -> bool:
     )
 
 
+def folders_below(index: Path) -> set[Path]:
+    """Folders below that of an index in which shards of it lie: it was merged from theirs."""
+    names = [Path(str(shard["raw_data"]["basename"])).parent for shard in _plain(index)["shards"]]
+    return {index.parent / name for name in names} - {index.parent}
+
+
 def read_mds(index: Path, form: Form, marks: tuple[int | None, int | None]) -> list[TokenFile]:
     """The shards of a folder as parts, in the order of its index; each sample is a document.
 
