@@ -166,7 +166,7 @@ def digests_of(pool: Pool) -> Iterator[NDArray[np.uint8]]:
             hashed = b"".join(bytes.fromhex(document_hash(pool.tokens(number))) for number in numbers)
             yield np.frombuffer(hashed, np.uint8).reshape(-1, DIGEST_BYTES)
         return
-    for table in row_groups(pool.layout.table, ["content_hash"]):
+    for table in row_groups(pool.layout.table_file(), ["content_hash"]):
         yield _bytes_of(table["content_hash"])
 
 

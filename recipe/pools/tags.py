@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,17 @@ def joined_tags(kept: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) ->
     return joined
 
 
+def joined_texts(kept: str | None, others: Iterable[str]) -> dict[str, Any] | None:
+    """As `joined_tags`, of JSON; None: they say nothing more.
+
+    >>> joined_texts(None, ['{"a":1}']), joined_texts('{"a":1}', ['{"a":1}'])
+    ({'a': 1}, None)
+    """
+    own = json.loads(kept) if kept else {}
+    joined = joined_tags(own, (json.loads(text) for text in others))
+    return None if joined == own else joined
+
+
 def _joined(own: Any, others: list[Any]) -> Any:
     said = [other for other in others if other is not None]
     if isinstance(own, Mapping | None) and said and all(isinstance(other, Mapping) for other in said):
@@ -60,10 +71,10 @@ def _each(value: Any) -> Iterator[Any]:
 class JoinedTags:
     """Tags that replace those of some documents, by their numbers; on disk, 24 bytes each in memory."""
 
-    def __init__(self, path: Path, places: NDArray[np.int64]) -> None:
-        """What a `TagsWriter` wrote at ``path``, and its places."""
+    def __init__(self, file: Path | IO[bytes], places: NDArray[np.int64]) -> None:
+        """What a `TagsWriter` wrote, and its places."""
         self._places = places
-        self._data = np.memmap(path, np.uint8, "r") if len(places) else np.zeros(0, np.uint8)
+        self._data = np.memmap(file, np.uint8, "r") if len(places) else np.zeros(0, np.uint8)
 
     def of(self, number: int) -> dict[str, Any] | None:
         """The tags of a document; None: what it had."""
@@ -78,9 +89,10 @@ class JoinedTags:
 class TagsWriter:
     """Writes tags for `JoinedTags`, in any order."""
 
-    def __init__(self, path: Path) -> None:
-        """Begin the file at ``path``."""
-        self._path, self._file = path, path.open("wb")
+    def __init__(self, file: Path | IO[bytes]) -> None:
+        """Begin the file at a path, or fill one that is open."""
+        self._own = isinstance(file, Path)
+        self._file = file.open("wb") if isinstance(file, Path) else file
         self._new = array("q")
         self._end = 0
 
@@ -92,7 +104,9 @@ class TagsWriter:
         self._end += len(data)
 
     def places(self) -> NDArray[np.int64]:
-        """int64[n, 3]: number, and first and last byte in the file, of each, by number."""
+        """int64[n, 3]: number, and first and last byte in the file, of each, by number; all is written."""
+        if not self._file.closed:
+            self._file.flush()
         places = np.array(self._new, np.int64).reshape(-1, 3)
         return places[np.argsort(places[:, 0])]
 
@@ -101,5 +115,6 @@ class TagsWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file, if it was opened here."""
+        if self._own:
+            self._file.close()

@@ -1,0 +1,84 @@
+"""Pools made of chosen documents of others: written once, and known again when the same is wanted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recipe.errors import RecipeError
+from recipe.pools.beside import RECORD_NAME, sealed_record
+from recipe.pools.card import CARD_NAME, card_text, read_card
+from recipe.pools.copying import COPIED, copy_documents
+from recipe.pools.opening import open_pool
+from recipe.pools.pool import Pool
+from recipe.pools.workplace import write_durably
+
+
+def existing_copy(path: Path, pool: Pool, source: Mapping[str, Any]) -> Pool | None:
+    """The copy that is there, if it is the same; None: nothing is there.
+
+    Raises:
+        RecipeError: something else is there.
+    """
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return None
+    if (path / CARD_NAME).is_file():
+        said = read_card(path).source
+        origin = said.get(COPIED, {}).get("fingerprint")
+        if origin == pool.fingerprint and all(said.get(key) == value for key, value in source.items()):
+            return _finished(pool, path)
+    kind = "another pool" if (path / CARD_NAME).is_file() else "something that is no pool"
+    raise RecipeError.single(
+        str(path), str(path), given=kind, expected="a new folder, or the same pool",
+        fix="choose another folder, or remove it first: a pool is never written over",
+    )  # fmt: skip
+
+
+def write_copy(  # noqa: PLR0913  what may differ from the pool that is copied
+    pool: Pool,
+    chosen: NDArray[np.bool_],
+    path: Path,
+    *,
+    tags: Callable[[int], Mapping[str, Any] | None] = lambda number: None,
+    source: Mapping[str, Any],
+    left_out: Mapping[str, int],
+) -> Pool:
+    """Write the chosen documents of a pool; interrupted, the same goes on.
+
+    Args:
+        pool: an own pool.
+        chosen: bool[num_numbers].
+        path: of the new pool.
+        tags: those of a document by its number; None: what it has.
+        source: what the new card says beside what the old one does.
+        left_out: documents by reason, added to what the old card says.
+
+    Raises:
+        RecipeError: as ``copy_documents``.
+    """
+    before = pool.card.dropped
+    dropped = {reason: before.get(reason, 0) + count for reason, count in left_out.items()}
+    copy_documents(
+        pool, chosen, path, source=source, dropped=dropped,
+        tags=lambda row: row.tags if (said := tags(row.document)) is None else said,
+    ).close()  # fmt: skip
+    return _finished(pool, path)
+
+
+def _finished(pool: Pool, path: Path) -> Pool:
+    """What is said beside the documents goes along: the summary of the text, and how it was prepared."""
+    card, record = read_card(path), pool.path / RECORD_NAME
+    if record.is_file() and not (path / RECORD_NAME).exists():
+        plain = json.loads(record.read_bytes())
+        plain = {key: value for key, value in plain.items() if key not in ("beside", "hash")}
+        plain["settings"] = {**plain.get("settings", {}), COPIED: card.source[COPIED]}
+        write_durably(path / RECORD_NAME, sealed_record(path, plain))
+    if card.about is None and pool.card.about:
+        write_durably(path / CARD_NAME, card_text(replace(card, about=dict(pool.card.about))))
+    return open_pool(path, path.name)
