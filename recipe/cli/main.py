@@ -63,6 +63,14 @@ VERBS: dict[str, Verb] = {
     "status": Verb(
         "where a run stands and what it has spent", ("recipe status runs/demo",), "recipe.cli.status"
     ),
+    "report": Verb(
+        "what a run spent: by stage and pool, or as a datasheet by where its texts come from",
+        (
+            "recipe report runs/demo",
+            "recipe report runs/demo --datasheet --out datasheet.md",
+        ),
+        "recipe.cli.report",
+    ),
     "attach": Verb(
         "put metrics on record that come later than their checkpoint",
         (

@@ -1,0 +1,119 @@
+"""``recipe report``: what a run spent, as a datasheet for a public summary of training data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from recipe.cli.options import add_json, add_pools_root, check_file
+from recipe.cli.output import print_json, print_tables, say
+from recipe.errors import RecipeError
+from recipe.report.datasheet import NONE, READ, STOCK, TAGS, datasheet_of
+from recipe.report.datasheet_pages import datasheet_tables, markdown, page
+from recipe.report.datasheet_words import LANGUAGES
+from recipe.report.spent import spent_tables, spent_to_plain
+from recipe.run.folder import RunFolder
+from recipe.run.ledger import read_tail, surviving
+from recipe.run.opening import find_place
+from recipe.run.writes import replace_file
+
+WRITERS = {".md": markdown, ".html": page, ".json": None}
+EXAMPLE = """\
+Examples:
+  recipe report runs/demo
+  recipe report runs/demo --datasheet
+  recipe report runs/demo --datasheet --out datasheet.md
+  recipe report runs/demo --datasheet --lang zh --out datasheet.html
+  recipe report runs/demo --datasheet --share read --tag domain --json
+
+Without --datasheet: tokens promised and spent, by stage and pool. With it: tokens spent by where texts come
+from, as the pools' cards say (recipe pools describe): kind, licence, language, dates, generator. The numbers
+are the ledger's, to the token; what no card says is listed as not stated.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the run and what is told of it."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, such as runs/demo")
+    parser.add_argument("--datasheet", action="store_true", help="what was spent, by where it comes from")
+    sheet = parser.add_argument_group("of the datasheet")
+    sheet.add_argument(
+        "--out", type=Path, metavar="FILE", help=f"write it ({', '.join(WRITERS)}) instead of showing it"
+    )
+    sheet.add_argument("--lang", choices=LANGUAGES, default="en", help="of its labels (default: en)")
+    sheet.add_argument(
+        "--share",
+        choices=(STOCK, READ, NONE),
+        default=STOCK,
+        help="share out a pool's tokens over its documents' tags: as its stock is made up (default); as what "
+        "was read at least once is, walked like recipe audit; or not at all",
+    )
+    sheet.add_argument(
+        "--tag", action="append", default=[], metavar="KEY", help=f"repeatable; default: {', '.join(TAGS)}"
+    )
+    add_pools_root(parser)
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Show or write it; nothing of the run is locked or written."""
+    if not args.datasheet:
+        _refuse_alone(args)
+        return _spent(args)
+    if args.out is not None:
+        check_file("recipe report", "--out", args.out, "datasheet.md")
+        _check_suffix(args.out)
+    facts = datasheet_of(args.run, pools_root=args.pools_root, share=args.share, tags=args.tag)
+    if args.out is not None:
+        write = WRITERS[args.out.suffix]
+        text = (
+            f"{json.dumps(facts, indent=2, ensure_ascii=False)}\n"
+            if write is None
+            else write(facts, args.lang)
+        )
+        replace_file(args.out, text.encode())
+        say(f"{args.out}: the datasheet of {args.run}", quiet=args.json)
+    if args.json:
+        print_json(facts)
+    elif args.out is None:
+        print_tables(datasheet_tables(facts, args.lang))
+    return 0
+
+
+def _check_suffix(path: Path) -> None:
+    if path.suffix not in WRITERS:
+        raise RecipeError.single(
+            "recipe report", "--out", given=path, expected=f"a file that ends in {', '.join(WRITERS)}",
+            fix=f"call it {path.with_suffix('.md')}",
+        )  # fmt: skip
+
+
+def _refuse_alone(args: argparse.Namespace) -> None:
+    """Options that only a datasheet has."""
+    given = [name for name, value in (("--out", args.out), ("--tag", args.tag)) if value]
+    given += [
+        f"--{name}" for name, usual in (("lang", "en"), ("share", STOCK)) if getattr(args, name) != usual
+    ]
+    if given:
+        raise RecipeError.single(
+            "recipe report", given[0], given=f"{given[0]} without --datasheet", expected="both, or neither",
+            fix=f"recipe report {args.run} --datasheet {given[0]} …",
+        )  # fmt: skip
+
+
+def _spent(args: argparse.Namespace) -> int:
+    """The account of the run's own steps: what was promised and spent, by stage and pool."""
+    folder = RunFolder(args.run)
+    folder.check()
+    state = find_place(folder).state
+    rows: list[dict[str, Any]] = [row.data for row in surviving(folder.ledger, read_tail(folder.ledger))]
+    if args.json:
+        print_json({"run": str(args.run), "stages": spent_to_plain(state.recipe, rows)})
+    else:
+        stock = {name: held.stock for name, held in state.holdings.items()}
+        print_tables(spent_tables(state.recipe, rows, stock))
+        say("of this run's own steps; --datasheet says where the texts come from, branches' trunks included")
+    return 0
