@@ -137,6 +137,8 @@ def _lines(done: PoolDone) -> list[str]:
     ]
     if done.format in TOKENS_ALONE:
         lines.append(f"ids, groups, tags and sources of the documents: {ROWS_NAME}")
+    if done.erased:
+        lines.append(f"left out: {done.erased:,} documents that were withdrawn and erased")
     lost = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in done.lost.items())
     if lost:
         lines.append(f"lost, as {done.format} has no place for them: {lost}")

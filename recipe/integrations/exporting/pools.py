@@ -87,6 +87,8 @@ class PoolDone:
     """Stored tokens, marks included."""
     files: int
     bytes: int
+    erased: int
+    """Documents that were withdrawn and erased from the pool: they are left out."""
     linked: bool
     """Whether token files are the pool's own, under another name."""
     lost: dict[str, int] = field(default_factory=dict)
@@ -134,7 +136,8 @@ def export_pool(
     files = manifest["files"].values()
     return PoolDone(
         path=target, format=wanted.format, documents=count.documents, tokens=count.tokens,
-        files=len(files), bytes=sum(file["bytes"] for file in files), linked=manifest["linked"], lost=lost,
+        files=len(files), bytes=sum(file["bytes"] for file in files), erased=manifest["erased"],
+        linked=manifest["linked"], lost=lost,
         sha256=sha256_of(target / MANIFEST_NAME),
     )  # fmt: skip
 
@@ -162,7 +165,7 @@ def _link_pairs(pool: Pool, folder: Path) -> bool:
     """Whether the pool is pairs already, all of which it holds: they are here now under other names."""
     layout = pool.layout
     paths = [layout.folder / name for name in layout.part_names]
-    if isinstance(pool, View) or not paths or "://" in str(layout.folder):
+    if isinstance(pool, View) or len(pool.erased) or not paths or "://" in str(layout.folder):
         return False
     files = [(path.with_name(path.name + ".bin"), path.with_name(path.name + ".idx")) for path in paths]
     if not all(tokens.is_file() and index.is_file() for tokens, index in files):
@@ -215,6 +218,7 @@ def _manifest(pool: Pool, wanted: PoolWanted, facts: Facts, count: _Count, folde
         "format": wanted.format,
         "documents": count.documents,
         "tokens": count.tokens,
+        "erased": int(pool.holds(pool.erased).sum()),
         "reading": _READING[wanted.format],
         **facts,
         "files": {

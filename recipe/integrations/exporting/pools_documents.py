@@ -41,7 +41,7 @@ class Documents:
 
 
 def documents_of(pool: Pool, most_tokens: int = STRETCH_TOKENS) -> Iterator[Documents]:
-    """All documents that a pool or view holds, in stored order.
+    """All documents that a pool or view holds, in stored order; without those that were erased.
 
     Args:
         pool: any that is open.
@@ -50,12 +50,18 @@ def documents_of(pool: Pool, most_tokens: int = STRETCH_TOKENS) -> Iterator[Docu
     first = 0
     for rows in _rows(pool):
         stop = first + rows.num_rows
-        held = pool.holds(np.arange(first, stop))
+        held = kept(pool, np.arange(first, stop))
         for start, end, part in _stretches(pool, first, stop, most_tokens):
             chosen = held[start - first : end - first]
             if chosen.any():
                 yield _documents(pool, (start, end, part), chosen, rows.slice(start - first, end - start))
         first = stop
+
+
+def kept(pool: Pool, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these documents are the pool's and have their tokens."""
+    held: NDArray[np.bool_] = pool.holds(numbers)
+    return held & ~np.isin(numbers, pool.erased) if len(pool.erased) else held
 
 
 def _documents(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.integrations.exporting.pools_documents import Kind, documents_of
+from recipe.integrations.exporting.pools_documents import Kind, documents_of, kept
 from recipe.pools.pool import Pool
 from recipe.pools.views import held_documents
 
@@ -37,12 +37,12 @@ def losses(pool: Pool, kinds: Sequence[Kind], *, as_text: bool) -> dict[str, int
 
 
 def _held(pool: Pool, places: NDArray[Any] | None) -> int:
-    """How many places, in stored tokens, lie in documents that the pool holds."""
+    """How many places, in stored tokens, lie in documents that are exported."""
     if places is None:
         return 0
     pieces = (places[start : start + _PIECE] for start in range(0, len(places), _PIECE))
     documents = (np.searchsorted(pool.offsets, piece, side="right") - 1 for piece in pieces)
-    return sum(int(pool.holds(numbers).sum()) for numbers in documents)
+    return sum(int(kept(pool, numbers).sum()) for numbers in documents)
 
 
 def _with_leads(pool: Pool) -> int:
@@ -50,7 +50,8 @@ def _with_leads(pool: Pool) -> int:
     if pool.leads is None:
         return 0
     return sum(
-        int((pool.leads[numbers] > pool.stored_marks(numbers)[0]).sum()) for numbers in held_documents(pool)
+        int(((pool.leads[numbers] > pool.stored_marks(numbers)[0]) & kept(pool, numbers)).sum())
+        for numbers in held_documents(pool)
     )
 
 

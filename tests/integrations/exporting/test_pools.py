@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from recipe.errors import RecipeError
 from recipe.integrations.exporting import PoolWanted, export_pool
 from recipe.integrations.exporting.pools import WRITERS
 from recipe.pools import open_pool
+from recipe.pools.erasing import erase_documents
 from recipe.pools.foreign.form import Form
 from recipe.pools.views import View
 
@@ -256,6 +258,34 @@ def test_sections_leads_and_repeats_are_named_not_dropped(tmp_path):
     done = exported(pool, tmp_path / "out", "npy", lossy=True)
     assert done.lost["section_starts"] == 2
     assert np.load(tmp_path / "out/tokens-00000.npy")[:4].tolist() == [90, 91, 0, 1]
+
+
+@pytest.mark.parametrize("format", WRITERS)
+def test_erased_documents_are_left_out_and_counted(pool, tmp_path, format):
+    """Nobody is handed zeros in the place of a text that was taken back."""
+    gone = [3, 4, 40]
+    with erase_documents(pool, np.array(gone), tmp_path / "less", reason="asked") as less:
+        done = exported(less, tmp_path / "out", format)
+    left = [tokens for number, tokens in enumerate(stored(pool)) if number not in gone]
+    assert (done.documents, done.erased, done.linked) == (57, 3, False)
+    said = {"form": Form(boundaries=".offsets.npy")} if format == "npy" else {}
+    with open_pool(tmp_path / "out", "again", eos=EOS, **said) as again:
+        assert stored(again) == left
+
+
+def test_memory_does_not_grow_with_the_pool(tmp_path):
+    """Four times the tokens take about the same: a stretch, and eight bytes a document of the file."""
+    peaks = []
+    for number, count in enumerate((60, 240)):
+        documents = (np.full(5000, 7) for _ in range(count))
+        pool = recipe.write_pool(tmp_path / f"pool{number}", list(documents), vocab_size=100, eos=EOS)
+        for format in WRITERS:
+            tracemalloc.start()
+            exported(pool, tmp_path / f"{format}{number}", format, tokens_per_file=50_000)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    small, large = peaks[: len(WRITERS)], peaks[len(WRITERS) :]
+    assert all(b < 1.5 * a for a, b in zip(small, large, strict=True)), (small, large)
 
 
 def test_ids_of_both_kinds_stay_what_they_are_in_mds_and_are_named_elsewhere(tmp_path):
