@@ -16,6 +16,7 @@ from recipe.pools.beside import QUARANTINE_NAME, RECORD_NAME, sealed_record
 from recipe.pools.pool import Pool
 from recipe.pools.sections import Section
 from recipe.pools.settings import token_dtype
+from recipe.pools.split_record import has_record, write_record
 from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
 from recipe.text.counts import Counted
@@ -34,7 +35,7 @@ from recipe.text.preparation import (
 from recipe.text.quarantine import gathered_tally, write_quarantine
 from recipe.text.sources import list_sources
 from recipe.text.spill import has_finished, merged, remove_unfinished
-from recipe.text.splits import check_counts, has_record, write_record
+from recipe.text.splits import check_counts
 from recipe.text.targets import Target, load_json, targets_of
 from recipe.text.tokenise import Work
 from recipe.text.tokenizers import Tokenizer
@@ -204,7 +205,7 @@ class _Preparation:
         if self.rule.split is not None:
             if tally.quarantined:
                 write_quarantine(self.out / QUARANTINE_NAME, self.spill, read.tasks)
-            write_record(self.out, self.rule.split, pools, tally)
+            write_record(self.out, self.rule.split, pools, tally.to_plain())
         return pools
 
     def _first_pass(self) -> _Read:

@@ -1,22 +1,11 @@
-"""The pools of a split, prepared in one reading: what is checked and said of them together."""
+"""The pools of a split, prepared in one reading: what is checked of them together."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from recipe.errors import Problem, RecipeError
-from recipe.pools.pool import Pool
-from recipe.pools.splits import Split
-from recipe.pools.workplace import write_durably
-from recipe.text.documents import Tally
 from recipe.text.duplicates import Placed, Rule
-from recipe.text.targets import load_json
-
-SPLITS_NAME = "splits.json"
-"""Beside the pools of a split: the rule, and what each of them is."""
-FORMAT = 1
 
 
 def check_counts(out: Path, rule: Rule, placed: Placed, total: int) -> None:
@@ -36,25 +25,3 @@ def check_counts(out: Path, rule: Rule, placed: Placed, total: int) -> None:
     ]  # fmt: skip
     if problems:
         raise RecipeError(f"splits of {out}", problems)
-
-
-def write_record(out: Path, split: Split, pools: Sequence[Pool], tally: Tally) -> None:
-    """Say beside the pools what they are; written last."""
-    said = {
-        name: {
-            "share": str(split.shares[name]),
-            "documents": pool.card.num_documents,
-            "tokens": pool.card.body_tokens,
-            "left_out": dict(pool.card.dropped),
-            "fingerprint": pool.fingerprint,
-        }
-        for name, pool in zip(split.names, pools, strict=True)
-    }
-    record = {"format": FORMAT, **split.to_plain(), "read": tally.to_plain(), "pools": said}
-    write_durably(out / SPLITS_NAME, (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def has_record(out: Path, pools: Sequence[Pool]) -> bool:
-    """Whether what is said beside them is of these pools."""
-    said = load_json(out / SPLITS_NAME).get("pools", {})
-    return [entry.get("fingerprint") for entry in said.values()] == [pool.fingerprint for pool in pools]
