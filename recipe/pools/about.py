@@ -212,7 +212,7 @@ def _put(data: dict[str, Any], key: str, value: str) -> None:
     if not dot:
         data[key] = new
         return
-    within = data.get(name)
+    within = Collected.spelled_out(data.get(name))
     within = dict(within) if isinstance(within, Mapping) else {}
     within[inner] = new
     data[name] = {key: value for key, value in within.items() if value is not None}
