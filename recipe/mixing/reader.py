@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,13 @@ from recipe.sequences.page import Buffers
 from recipe.sequences.slicing import AHEAD, JOINED, Pieces
 from recipe.sequences.transform import positions_of
 
+if TYPE_CHECKING:
+    from recipe.mixing.fetching import Ahead
+
 SPAN_SEQUENCES = 4096
 """Sequences planned at once."""
+MOST_SPANS = 64
+"""Spans that are kept while their tokens are fetched ahead."""
 
 Batch = dict[str, Any]
 """Arrays by name, and numbers on request; see :meth:`recipe.mixing.stream.Stream.batch`."""
@@ -48,6 +54,8 @@ class Deal(NamedTuple):
     micro_batch: int | None = None
     cu_seqlens: bool = False
     rows: bool = False
+    chosen: tuple[int, ...] | None = None
+    """Rows by their places in the schedule, whoever they are dealt to."""
 
 
 class Span(NamedTuple):
@@ -124,15 +132,18 @@ def _lengths(segment_ids: NDArray[np.int32], multiple: int) -> Batch:
 class Reader:
     """Serves steps, best in order; a step back costs an opening from the nearest snapshot."""
 
-    def __init__(self, ground: Ground, library: Library, memory: Memory) -> None:
-        """Serve the steps of a stream."""
+    def __init__(self, ground: Ground, library: Library, memory: Memory, stop: int | None = None) -> None:
+        """Serve the steps of a stream; ``stop``: one after the other is read, up to it. None: any."""
         self._ground = ground
         self._library = library
         self._memory = memory
         self._walker: Walker | None = None
-        self._span: Span | None = None
+        self._spans: tuple[Span, ...] = ()
+        self._served = 0
+        self._ahead: Ahead | None = None
         self._lock = threading.Lock()
         self._buffers = Buffers()
+        self._stop = stop
         self._weighing = Weighing(ground.recipe, ground.curriculum)
 
     def span(self, step: int) -> Span | None:
@@ -141,17 +152,25 @@ class Reader:
         Raises:
             ValueError: the run has no such step.
         """
-        span = self._span
-        if span is not None and span.holds(step):
+        if (span := self._known(step)) is not None:
             return span
         num_steps = self._ground.curriculum.num_steps
         if not 0 <= step < num_steps:
             raise ValueError(f"step {step} is outside 0..{num_steps - 1}")
         with self._lock:
-            span = self._span
-            if span is None or not span.holds(step):
-                span = self._span = self._plan(step)
+            if (span := self._known(step)) is None and (span := self._plan(step)) is not None:
+                self._spans = (*self._kept(), span)
             return span
+
+    def _known(self, step: int) -> Span | None:
+        return next((span for span in self._spans if span.holds(step)), None)
+
+    def _kept(self) -> tuple[Span, ...]:
+        """Spans still to be copied when another one is planned: some where tokens are fetched ahead."""
+        if self._ahead is None:
+            return ()
+        left = (span for span in self._spans if span.first_step + span.num_steps > self._served)
+        return tuple(left)[-MOST_SPANS:]
 
     def _plan(self, step: int) -> Span | None:
         walker = self._walker
@@ -159,7 +178,11 @@ class Reader:
             walker = self._walker = Walker(self._ground, self._memory.before(step))
         while not walker.finished:
             ahead = step if walker.step < step else self._ground.curriculum.num_steps
-            walked = walker.advance(ahead, SPAN_SEQUENCES)
+            try:
+                walked = walker.advance(ahead, SPAN_SEQUENCES)
+            except BaseException:
+                self._walker = None  # it stands between two places now
+                raise
             self._memory.pass_by(walker.snapshot())
             if walked.first_step <= step < walked.first_step + walked.num_steps:
                 return self._prepare(walked)
@@ -180,16 +203,52 @@ class Reader:
         span = self.span(step)
         if span is None:
             return None
-        if self._ground.recipe.deal == "order":
-            rows = span.rows(step, deal)
-        else:
-            order = balanced_order(span.costs(step), deal.size, deal.micro_batch)
-            places = dealt_rows(span.batch, deal.rank, deal.size, deal.micro_batch)
-            rows = span.first_row(step) + order[places]
-        batch = self._copied(span, step, rows, cu_seqlens=deal.cu_seqlens)
+        rows = self._rows(span, step, deal)
+        batch = self._assembled(span, step, rows, deal)
         if deal.rows or self._ground.recipe.deal != "order":
             batch["rows"] = rows - span.first_row(step)
         return batch
+
+    def _assembled(self, span: Span, step: int, rows: NDArray[np.int64], deal: Deal) -> Batch:
+        """Rows of a sheet with their tokens, from mapped parts or as they were fetched."""
+        if not self._library.has_remote:
+            return self._copied(span, step, rows, cu_seqlens=deal.cu_seqlens)
+        self._served = step
+        with self._fetcher().held(step, deal) as (sheet, addresses):
+            alone = span._replace(sheet=sheet, sources=span.sources._replace(address=addresses))
+            return self._copied(alone, step, np.arange(len(rows)), cu_seqlens=deal.cu_seqlens)
+
+    def _rows(self, span: Span, step: int, deal: Deal) -> NDArray[np.int64]:
+        """int64[rows]: places in the sheet of a rank's rows, as the recipe deals them."""
+        if deal.chosen is not None:
+            return span.first_row(step) + np.array(deal.chosen, np.int64)
+        if self._ground.recipe.deal == "order":
+            return span.rows(step, deal)
+        order = balanced_order(span.costs(step), deal.size, deal.micro_batch)
+        places = dealt_rows(span.batch, deal.rank, deal.size, deal.micro_batch)
+        return span.first_row(step) + order[places]
+
+    def _looked_up(self, step: int, deal: Deal) -> tuple[Span, NDArray[np.int64]] | None:
+        """A step that is fetched ahead; None: there is none, or only an error, told when it is asked for."""
+        if step >= (self._ground.curriculum.num_steps if self._stop is None else self._stop):
+            return None
+        span = self.span(step)
+        return None if span is None else (span, self._rows(span, step, deal))
+
+    def _fetcher(self) -> Ahead:
+        """What fetches tokens from stores, in this process."""
+        if self._ahead is None or self._ahead.process != os.getpid():
+            # what talks to stores: only pools that lie in one have a use for it
+            from recipe.mixing.fetching import Ahead
+
+            self._ahead = Ahead(self._library, self._looked_up, stride=0 if self._stop is None else 1)
+        return self._ahead
+
+    def close(self) -> None:
+        """Let go of what was fetched ahead."""
+        if self._ahead is not None and self._ahead.process == os.getpid():
+            self._ahead.close()
+            self._ahead = None
 
     def rows(self, step: int, rows: NDArray[np.int64]) -> Batch | None:
         """Some rows of the global batch of a step; None where the run ended before it."""
@@ -198,7 +257,8 @@ class Reader:
             return None
         if len(rows) and not 0 <= rows.min() <= rows.max() < span.batch:
             raise ValueError(f"rows {rows.min()}..{rows.max()} are outside 0..{span.batch - 1}")
-        return self._copied(span, step, span.first_row(step) + rows, cu_seqlens=False)
+        deal = Deal(chosen=tuple(rows.tolist()))
+        return self._assembled(span, step, span.first_row(step) + rows, deal)
 
     def _copied(self, span: Span, step: int, rows: NDArray[np.int64], *, cu_seqlens: bool) -> Batch:
         page, arrays = self._buffers.take(len(rows), span.context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from recipe.sequences.assembly import (
 )
 from recipe.sequences.blocks import Block, Rows
 
+if TYPE_CHECKING:
+    from recipe.pools.remote.asking import Object
+
 
 class Library:
     """The token parts of all pools, numbered by slots and opened when a row first needs them."""
@@ -40,6 +43,12 @@ class Library:
         self.address = np.zeros(num_slots, np.uint64)
         self._width_of = [TOKEN_TYPES.index(np.dtype(pool.token_dtype).name) for pool in pools]
         self.widths = tuple(sorted(set(self._width_of)))
+        pool_of = np.repeat(np.arange(len(pools)), counts)
+        self.is_remote = np.array([pool.layout.remote is not None for pool in pools], np.bool_)[pool_of]
+        """bool[num_slots]: parts that lie in a store: they have no address."""
+        self.has_remote = bool(self.is_remote.any())
+        self.widths_of = np.array([pool.token_dtype.itemsize for pool in pools], np.int64)[pool_of]
+        """int64[num_slots]: bytes of a token."""
         self._lock = threading.Lock()
         self._kept: list[NDArray[np.generic]] = []
 
@@ -48,10 +57,27 @@ class Library:
         with self._lock:
             if self.address[slot]:
                 return
-            pool = int(np.searchsorted(self._first_slot, slot, side="right")) - 1
-            part = self._pools[pool].part(slot - int(self._first_slot[pool]))
+            pool, index = self._part(slot)
+            part = pool.part(index)
             self._kept.append(part)
             self.address[slot] = part.__array_interface__["data"][0]
+
+    def _part(self, slot: int) -> tuple[Pool, int]:
+        pool = int(np.searchsorted(self._first_slot, slot, side="right")) - 1
+        return self._pools[pool], slot - int(self._first_slot[pool])
+
+    def object(self, slot: int) -> Object:
+        """The token file of a part in a store."""
+        pool, index = self._part(slot)
+        assert pool.layout.remote is not None
+        return pool.layout.remote.object(pool.layout.file_name(index))
+
+    def addresses(self, sheet: Sheet, slab: int) -> NDArray[np.uint64]:
+        """uint64[num_slots + 1]: addresses of parts, opened if a sheet needs them; the last is ``slab``."""
+        for slot in np.unique(sheet.pieces[:, SLOT]).tolist():
+            if slot < len(self.address):
+                self.open(slot)
+        return np.append(self.address, np.uint64(slab))
 
     def sources(self, recipe: Recipe, stage: str) -> Sources:
         """Addresses, marks and label rules of all pools in one stage."""

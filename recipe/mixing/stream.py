@@ -75,8 +75,8 @@ class Stream:
             self._memory.add(snapshot)
         self._reader = self._new_reader()
 
-    def _new_reader(self) -> Reader:
-        return Reader(self._ground, self._library, self._memory)
+    def _new_reader(self, stop: int | None = None) -> Reader:
+        return Reader(self._ground, self._library, self._memory, stop)
 
     @property
     def ground(self) -> Ground:
@@ -190,15 +190,18 @@ class Stream:
             RecipeError: a batch of the run cannot be dealt to so many ranks.
         """
         check_dealing(tuple({s.batch for s in self.curriculum.stretches}), dp_size, micro_batch)
-        reader, deal = self._new_reader(), Deal(dp_rank, dp_size, micro_batch, cu_seqlens, rows)
         end = self.num_steps if stop is None else min(stop, self.num_steps)
+        reader, deal = self._new_reader(end), Deal(dp_rank, dp_size, micro_batch, cu_seqlens, rows)
 
         def produce() -> Iterator[tuple[int, Batch]]:
-            for step in range(start, end):
-                batch = reader.batch(step, deal)
-                if batch is None:
-                    return
-                yield step, batch
+            try:
+                for step in range(start, end):
+                    batch = reader.batch(step, deal)
+                    if batch is None:
+                        return
+                    yield step, batch
+            finally:
+                reader.close()
 
         return run_ahead(produce, read_ahead) if read_ahead else produce()
 

@@ -196,8 +196,8 @@ class RunStream(Stream):
         span = self._spanned(step)
         return span.sheet, span.first_row(step), span.sources.rules
 
-    def _new_reader(self) -> Reader:
-        self._counted = _CountedReader(self._ground, self._library, self._memory)
+    def _new_reader(self, stop: int | None = None) -> Reader:
+        self._counted = _CountedReader(self._ground, self._library, self._memory, stop)
         return self._counted
 
     def _measured(self, batches: Iterator[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:

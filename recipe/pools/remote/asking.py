@@ -50,6 +50,10 @@ class Traffic:
         self.doubled = 0
         """Requests made twice because the first one was slow."""
         self.usual_seconds = 0.05
+        """That a request takes, of late."""
+        self.waits = 0
+        """Steps whose tokens were not there yet when they were copied."""
+        self.waited_seconds = 0.0
 
 
 TRAFFIC = Traffic()

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.maths.amounts import parse_amount
@@ -65,17 +64,13 @@ class Slab:
         except BaseException:
             self._file.close()
             raise
-        if hasattr(mmap, "MADV_DONTFORK"):
-            self._pages.madvise(mmap.MADV_DONTFORK)
+        self.address: int = np.frombuffer(self._pages, np.uint8).__array_interface__["data"][0]
+        """Of its first byte."""
 
     @property
     def memory(self) -> memoryview:
         """Its bytes; let go of it before the slab is freed."""
         return memoryview(self._pages)
-
-    def array(self) -> NDArray[np.uint8]:
-        """Its bytes; likewise."""
-        return np.frombuffer(self._pages, np.uint8)
 
     def free(self) -> None:
         """Give the room back at once, whoever else has the file open since a fork."""
@@ -108,6 +103,8 @@ class Cache:
         """
         size = max(_PAGE, -(-size // _PAGE) * _PAGE)
         if size > self.bound:
+            if not now:
+                return None
             raise _too_small(size, self.bound)
         with self._changes:
             while self.used + size > self.bound:
@@ -135,10 +132,10 @@ class Cache:
         """What was held by one is held by one less."""
         with self._changes:
             slab.held -= 1
-            self._changes.notify_all()
+            self._free_unused(slab)
 
     def let_go(self, slab: Slab) -> None:
-        """Nobody will read it: its room is free, once it is not being filled."""
+        """Nobody else will read it: its room is free, once it is neither being filled nor held."""
         with self._changes:
             self._let_go(slab)
 
@@ -146,8 +143,7 @@ class Cache:
         """Say that a slab is being filled, or not any more."""
         with self._changes:
             slab.is_filling = is_filling
-            if not slab.is_alive and not is_filling:
-                self._free(slab)
+            self._free_unused(slab)
 
     def _let_go_of_one(self) -> bool:
         """Let go of the youngest that nobody reads: it would have been needed last."""
@@ -161,12 +157,12 @@ class Cache:
         if slab.is_alive:
             slab.is_alive = False
             self._slabs.remove(slab)
-            if not slab.is_filling:
-                self._free(slab)
+            self._free_unused(slab)
 
-    def _free(self, slab: Slab) -> None:
-        slab.free()
-        self.used -= slab.size
+    def _free_unused(self, slab: Slab) -> None:
+        if not (slab.is_alive or slab.is_filling or slab.held):
+            slab.free()
+            self.used -= slab.size
         self._changes.notify_all()
 
 
