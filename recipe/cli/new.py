@@ -149,8 +149,21 @@ def _from_folder(folder: Path) -> Draft:
         sequences=sequences,
         length_note="positions: all tokens once; with padding a little less",
         vocab_size=_vocab_size(list(pools.values())),
-        notes=["Change what you like, then: recipe plan FILE, recipe run FILE"],
+        notes=["Change what you like, then: recipe plan FILE, recipe run FILE", *_as_set(names, places)],
     )
+
+
+def _as_set(names: Sequence[str], places: Sequence[Path]) -> list[str]:
+    """How one line names all the pools, where they are the folders of one."""
+    parent = places[0].parent
+    folders = [child for child in parent.iterdir() if child.is_dir() and not child.name.startswith(".")]
+    is_set = len(places) > 1 and set(folders) == set(places)
+    if not is_set or list(names) != sorted(place.name for place in places):
+        return []
+    return [
+        f'One line makes the same pools, and those that come later: pools: {{"*": {{path: {parent}/*}}}}; '
+        'quotas of "*" are in proportion to stock'
+    ]
 
 
 def pool_places(folder: Path) -> list[Path]:

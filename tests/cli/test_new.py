@@ -37,6 +37,23 @@ def test_a_folder_of_pools_becomes_a_recipe_that_loads(in_tmp, capsys):
     assert shares == {"code": Fraction(99, 1000), "no": Fraction(1, 1000), "web": Fraction(9, 10)}
 
 
+def test_pools_that_are_the_folders_of_one_may_be_a_set_and_the_draft_says_how(in_tmp, capsys):
+    """The line it shows makes the same pools of the same names."""
+    pool(in_tmp / "pools/web", 9000)
+    pool(in_tmp / "pools/no", 10)
+    text = drafted(capsys)
+    assert '"*": {path: pools/*}' in text
+    (in_tmp / "my.yaml").write_text(text)
+    kept = [line for line in text.splitlines() if "{path: pools/" not in line and "quotas:" not in line]
+    kept.insert(
+        kept.index(next(line for line in kept if line.startswith("pools:"))) + 1, '  "*": {path: pools/*}'
+    )
+    (in_tmp / "set.yaml").write_text("\n".join([*kept, '    quotas: {"*": 100%}']) + "\n")
+    assert load_recipe("set.yaml").pools == load_recipe("my.yaml").pools
+    (in_tmp / "pools/other").mkdir()
+    assert '"*"' not in drafted(capsys)
+
+
 def test_every_key_has_a_comment_for_the_reader(in_tmp, capsys):
     pool(in_tmp / "pools/web", 100)
     text = drafted(capsys, "pools")
