@@ -144,8 +144,9 @@ VERBS: dict[str, Verb] = {
         "recipe.cli.flags",
     ),
     "export": Verb(
-        "sequences as files for other programs: Parquet, Megatron, MDS, .npy",
+        "sequences, or a pool, as files for other programs: Parquet, Megatron, MDS, .npy, datatrove",
         (
+            "recipe export pools/web --format megatron --to out/web",
             "recipe export runs/demo --format parquet --to out",
             "recipe export demo --format npy --to out --steps 0..48 --dp-size 4 --dp-rank 3",
         ),
