@@ -17,6 +17,8 @@ from recipe.pools.foreign.form import Form, token_type
 from recipe.pools.foreign.token_file import TokenFile, refuse
 
 ENDINGS = (".parquet", ".arrow")
+STATES = ("state.json", "dataset_info.json")
+"""What ``datasets`` writes beside its Arrow files: which there are, in which order, and of what."""
 _ROWS = 1024
 _IDS = 1 << 22
 """Ids that are in memory at a time, about."""
@@ -44,7 +46,8 @@ def read_column(path: Path, form: Form, marks: tuple[int | None, int | None]) ->
                 yield _rows_of(path, lists, (name, first))
                 first += len(lists)
 
-    return decode(Encoded(path, (path,), dtype, ("column", name), rows), form, marks)
+    described = tuple(file for file in (path.with_name(known) for known in STATES) if file.is_file())
+    return decode(Encoded(path, (path,), dtype, ("column", name), rows, described), form, marks)
 
 
 def _schema(path: Path) -> pa.Schema:

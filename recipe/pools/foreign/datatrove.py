@@ -81,7 +81,8 @@ def _indexed(path: Path, index: Path, form: Form, width: int | None) -> TokenFil
         check_ends(found, last, index)
         return found
 
-    return TokenFile(files=(path, index), tokens=tokens, num_documents=count, ends=ends)
+    beside = () if width is None else (_beside(path, "metadata"),)
+    return TokenFile(files=(path, index), tokens=tokens, num_documents=count, ends=ends, beside=beside)
 
 
 def _stated_width(path: Path) -> int | None:

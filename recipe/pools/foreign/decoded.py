@@ -38,6 +38,7 @@ class Encoded(NamedTuple):
     rule: tuple[object, ...]
     """What decides how it is decoded, as plain values."""
     rows: Callable[[], Iterator[Rows]]
+    beside: tuple[Path, ...] = ()
 
 
 def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:
@@ -59,7 +60,7 @@ def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -
 
     def build(paths: tuple[Path, ...]) -> None:
         if path.stat().st_size >= _LARGE_BYTES:
-            LOG.info("decoding %s (%d bytes) into %s", path, path.stat().st_size, paths[0].parent)
+            LOG.warning("decoding %s (%d bytes) into %s", path, path.stat().st_size, paths[0].parent)
         with paths[0].open("wb") as tokens, paths[1].open("wb") as out:
             writer = EndsWriter(out)
             sink = _sink(writer, kind, mark)
@@ -73,8 +74,9 @@ def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -
             writer.close()
 
     kept, ends = derived(path, key_of(encoded.files, rule), ["tokens", ENDS], build)
-    count, size = len(map_ends(ends)), kept.stat().st_size
+    size = kept.stat().st_size
     stretch = Stretch(kept, 0, size // encoded.dtype.itemsize, encoded.dtype)
+    count = len(map_ends(ends, stretch.count))
     unended = _unended(stretch, mark) if kind == "eos" else 0
     if kind in ("eos", "bos") and count == 1 and stretch.map()[-1 if kind == "eos" else 0] != mark:
         raise refuse(
@@ -86,7 +88,8 @@ def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -
         files=encoded.files,
         tokens=stretch,
         num_documents=count,
-        ends=lambda: map_ends(ends),
+        ends=lambda: map_ends(ends, stretch.count),
+        beside=encoded.beside,
         unended=unended,
         copied_bytes=size + ends.stat().st_size,
         rule=encoded.rule,

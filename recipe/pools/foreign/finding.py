@@ -15,7 +15,7 @@ from recipe.pools.foreign.token_file import refuse
 
 FLAT, DATATROVE, SHARDS, TABLE = "files of tokens", "datatrove files", "MDS folders", "tables"
 _HEADS = {b"\x93NUMPY": FLAT, b"PAR1": TABLE, b"ARROW1": TABLE}
-_STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+_STATE, _SPLITS = columns.STATES[0], "dataset_dict.json"
 _CACHES = ("-document_index.npy", "-sample_index.npy", "-shuffle_index.npy")
 """Endings of what Megatron keeps beside its pairs."""
 

@@ -74,7 +74,7 @@ def _by_mark(path: Path, tokens: Stretch, begins: bool, marks: tuple[int | None,
     if tokens.count == 0:
         return TokenFile(files=(path,), tokens=tokens, num_documents=0, ends=lambda: np.empty(0, np.int64))
     kept = scanned_ends(tokens, mark, begins=begins)
-    ends = map_ends(kept)
+    ends = map_ends(kept, tokens.count)
     first, last = int(tokens.map()[0]), int(tokens.map()[-1])
     marked = (first if begins else last) == mark
     if len(ends) == 1 and not marked:
@@ -87,7 +87,7 @@ def _by_mark(path: Path, tokens: Stretch, begins: bool, marks: tuple[int | None,
         files=(path,),
         tokens=tokens,
         num_documents=len(ends),
-        ends=lambda: map_ends(kept),
+        ends=lambda: map_ends(kept, tokens.count),
         unended=int(not marked),
     )
 

@@ -13,7 +13,7 @@ _WHOLE_BYTES = 1 << 20
 _SAMPLE_BYTES = 4096
 SAMPLES = 256
 """Places of a pool that are looked at, over all its files."""
-_KEY_SAMPLES = 16
+_KEY_SAMPLES = 8
 _KEY_LENGTH = 24
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +20,14 @@ from recipe.pools.foreign.finding import DATATROVE, FLAT, SHARDS, TABLE, Found
 from recipe.pools.foreign.flat import read_flat
 from recipe.pools.foreign.form import Form
 from recipe.pools.foreign.identity import sampled_hash, samples_of
-from recipe.pools.foreign.mds import read_mds
+from recipe.pools.foreign.mds import mds_shards
 from recipe.pools.foreign.token_file import TokenFile, refuse
 from recipe.pools.imported import card_loader, common_folder
 from recipe.pools.pool import Layout, Pool
 
 Marks = tuple[int | None, int | None]
+_AT_ONCE = 4
+"""Files that are looked at together: their disk may be far away, and each may take tens of megabytes."""
 _MOST_TOKENS = (1 << 31) - 1
 _SHORT = {FLAT: "tokens", DATATROVE: "datatrove", SHARDS: "mds", TABLE: "columns"}
 
@@ -78,7 +82,7 @@ def open_foreign(path: Path, found: Sequence[Found], said: Said, reopen: Callabl
         reopen=reopen,
         declared=said.marks,
         load_part=lambda index: parts[index].tokens.map(),
-        part_files=tuple(part.files for part in parts),
+        part_files=tuple((*part.files, *part.beside) for part in parts),
         prefix=lambda first, end: _prefix(kind, said, parts[first:end]),
         check=lambda: _changed(parts, hashes),
         notes=tuple(_notes(parts, said, empty)),
@@ -94,19 +98,34 @@ def _eos_stored(kind: str, said: Said, parts: Sequence[TokenFile]) -> str:
 
 
 def _read(found: Sequence[Found], said: Said) -> list[TokenFile]:
+    """The parts; some files at a time, since what is derived from them may have to be made."""
     parts, problems = list[TokenFile](), list[Problem]()
-    for one in found:
+
+    def read(one: Callable[[], TokenFile]) -> TokenFile | RecipeError:
         try:
-            if one.kind == SHARDS:
-                parts += read_mds(one.path, said.form, said.marks)
-            else:
-                read = {FLAT: read_flat, DATATROVE: read_datatrove, TABLE: read_column}[one.kind]
-                parts.append(read(one.path, said.form, said.marks))
+            return one()
         except RecipeError as error:
-            problems += error.problems
+            return error
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        for part in threads.map(read, _readings(found, said)):
+            if isinstance(part, RecipeError):
+                problems += part.problems
+            else:
+                parts.append(part)
     if problems:
         raise RecipeError(str(found[0].path.parent), problems)
     return parts
+
+
+def _readings(found: Sequence[Found], said: Said) -> Iterator[Callable[[], TokenFile]]:
+    """What reads each part."""
+    for one in found:
+        if one.kind == SHARDS:
+            yield from mds_shards(one.path, said.form, said.marks)
+        else:
+            read = {FLAT: read_flat, DATATROVE: read_datatrove, TABLE: read_column}[one.kind]
+            yield partial(read, one.path, said.form, said.marks)
 
 
 def _without_empty(
@@ -158,7 +177,8 @@ def _check_longest(part: TokenFile, ends: NDArray[np.int64]) -> None:
 
 
 def _hashes(parts: Sequence[TokenFile], samples: int) -> list[list[str]]:
-    return [[sampled_hash(file, samples) for file in part.files] for part in parts]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(lambda part: [sampled_hash(file, samples) for file in part.files], parts))
 
 
 def _fingerprint(kind: str, said: Said, parts: Sequence[TokenFile], hashes: Sequence[list[str]]) -> str:

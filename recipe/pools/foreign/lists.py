@@ -58,7 +58,7 @@ def listed_ends(tokens: Stretch, path: Path) -> Callable[[], NDArray[np.int64]]:
             writer.close()
 
     kept = derived(path, key_of((path,), [_FORMAT, tokens.count]), [ENDS], build)[0]
-    return lambda: map_ends(kept)
+    return lambda: map_ends(kept, tokens.count)
 
 
 def ends_of(numbers: NDArray[np.int64], num_tokens: int) -> NDArray[np.int64]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import zstandard
@@ -29,7 +31,8 @@ _TYPES = {
     64: "uint64",
     65: "int64",
 }
-_SAMPLES = 4096
+_BYTES_AT_ONCE = 1 << 24
+_BUFFER = 1 << 20
 _FIX = "write the samples again with a column of token ids: ndarray, or bytes and dtype in the recipe"
 
 
@@ -59,27 +62,32 @@ def folders_below(index: Path) -> set[Path]:
     return {index.parent / name for name in names} - {index.parent}
 
 
-def read_mds(index: Path, form: Form, marks: tuple[int | None, int | None]) -> list[TokenFile]:
-    """The shards of a folder as parts, in the order of its index; each sample is a document.
+def mds_shards(
+    index: Path, form: Form, marks: tuple[int | None, int | None]
+) -> Iterator[Callable[[], TokenFile]]:
+    """What reads the shards of a folder as parts, in the order of its index; each sample is a document.
 
-    Raises:
-        RecipeError: a shard that is missing or damaged, columns that hold no ids, or several that may.
+    They raise RecipeError: a shard that is missing or damaged, columns that hold no ids, or several that may.
 
     Source:
         mosaicml-streaming 0.13: a shard is the number of samples, their offsets (uint32), a JSON text, and
         the samples: the sizes (uint32) of columns without a fixed one, then the columns; ``NDArray``.
     """
-    return [_read_shard(_shard(index, plain), index, form, marks) for plain in _plain(index)["shards"]]
+    for plain in _plain(index)["shards"]:
+        yield partial(_read_shard, index, plain, form, marks)
 
 
-def _read_shard(shard: Shard, index: Path, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:
+def _read_shard(
+    index: Path, plain: dict[str, Any], form: Form, marks: tuple[int | None, int | None]
+) -> TokenFile:
+    shard = _shard(index, plain)
     at = _column(shard, index, form)
     encoding = shard.encodings[at]
     found = _type_of(shard, encoding, form)
     dtype = token_type(kept_type(found, form))
     rows = partial(_rows, shard, at, encoding, found)
     rule = ("mds", shard.names[at], encoding, found)
-    return decode(Encoded(shard.path, (shard.path,), dtype, rule, rows), form, marks)
+    return decode(Encoded(shard.path, (shard.path,), dtype, rule, rows, (index,)), form, marks)
 
 
 def _shard(index: Path, plain: dict[str, Any]) -> Shard:
@@ -143,25 +151,30 @@ def _type_of(shard: Shard, encoding: str, form: Form) -> str:
 
 
 def _rows(shard: Shard, at: int, encoding: str, found: str) -> Iterator[Rows]:
-    """Samples of a shard, some at a time."""
-    data = memoryview(_raw(shard))
-    offsets = np.frombuffer(data, "<u4", shard.samples + 1, offset=4)
-    if int.from_bytes(data[:4], "little") != shard.samples or int(offsets[-1]) != len(data):
-        raise refuse(shard.path, given="a head that does not fit the shard",
-                     expected=f"{shard.samples} samples", fix="fetch the shard again")  # fmt: skip
-    ids: list[NDArray[Any]] = []
-    for number in range(shard.samples):
-        sample = data[int(offsets[number]) : int(offsets[number + 1])]
-        try:
-            ids.append(_ids(_value(sample, shard, at), encoding, found))
-        except (KeyError, ValueError, IndexError) as error:
-            raise refuse(shard.path, given=f"sample {number}, which cannot be read ({error!r})",
-                         expected=f"whole numbers, as {encoding}", fix=_FIX) from error  # fmt: skip
-        if len(ids) == _SAMPLES:
+    """Samples of a shard, some at a time; it is read from its start to its end, once."""
+    with _opened(shard) as file:
+        count = int.from_bytes(file.read(4), "little")
+        offsets = np.frombuffer(file.read(4 * (count + 1)), "<u4").astype(np.int64)
+        if count != shard.samples or len(offsets) != count + 1 or int(offsets[-1]) != shard.raw_bytes:
+            raise refuse(shard.path, given="a head that does not fit the shard",
+                         expected=f"{shard.samples} samples", fix="fetch the shard again")  # fmt: skip
+        file.read(int(offsets[0]) - 4 * (count + 2))  # how it was written, as text
+        ids, size = list[NDArray[Any]](), 0
+        for number, length in enumerate(np.diff(offsets).tolist()):
+            sample = memoryview(file.read(length))
+            try:
+                if len(sample) < length:
+                    raise EOFError
+                ids.append(_ids(_value(sample, shard, at), encoding, found))
+            except (KeyError, ValueError, IndexError, EOFError) as error:
+                raise refuse(shard.path, given=f"sample {number}, which cannot be read ({error!r})",
+                             expected=f"whole numbers, as {encoding}", fix=_FIX) from error  # fmt: skip
+            size += length
+            if size >= _BYTES_AT_ONCE:
+                yield _joined(ids)
+                ids, size = [], 0
+        if ids:
             yield _joined(ids)
-            ids = []
-    if ids:
-        yield _joined(ids)
 
 
 def _joined(ids: list[NDArray[Any]]) -> Rows:
@@ -193,18 +206,22 @@ def _ids(value: memoryview, encoding: str, found: str) -> NDArray[Any]:
     return ids.astype(np.int64) if says_type else ids
 
 
-def _raw(shard: Shard) -> bytes | Any:
-    """All of a shard: they are made to be as large as memory holds easily."""
-    data = shard.path.read_bytes()
-    if shard.compression == "zstd":
-        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True) as stream:
-            data = stream.read(shard.raw_bytes + 1)
-    elif shard.compression == "gz":
-        data = gzip.decompress(data)
-    if len(data) != shard.raw_bytes:
-        raise refuse(shard.path, given=f"{len(data)} bytes, decompressed", expected=f"{shard.raw_bytes}",
-                     fix="fetch the shard again")  # fmt: skip
-    return data
+@contextmanager
+def _opened(shard: Shard) -> Iterator[BinaryIO]:
+    """A shard as it was before it was compressed."""
+    try:
+        with shard.path.open("rb") as file:
+            if shard.compression == "zstd":
+                stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+                yield io.BufferedReader(stream, _BUFFER)
+            elif shard.compression == "gz":
+                with gzip.open(file) as unpacked:
+                    yield unpacked  # type: ignore[misc]
+            else:
+                yield file
+    except (zstandard.ZstdError, EOFError, zlib.error, OSError) as error:
+        raise refuse(shard.path, given=f"a shard that cannot be read ({error})", expected="a whole shard",
+                     fix="fetch it again") from error  # fmt: skip
 
 
 def _plain(index: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recipe.pools.foreign.identity import key_of
 from recipe.pools.foreign.sidecar import LOG, derived
-from recipe.pools.foreign.token_file import Stretch
+from recipe.pools.foreign.token_file import Stretch, refuse
 from recipe.pools.mapped import cannot_open, map_npy, too_short
 
 INT64 = np.dtype("<i8")
@@ -38,7 +38,7 @@ def scanned_ends(tokens: Stretch, mark: int, *, begins: bool) -> Path:
 
     def build(paths: tuple[Path, ...]) -> None:
         if tokens.count * tokens.dtype.itemsize >= _LARGE_BYTES:
-            LOG.info("looking for the ends of documents in %s (%d tokens)", tokens.path, tokens.count)
+            LOG.warning("looking for the ends of documents in %s (%d tokens)", tokens.path, tokens.count)
         with paths[0].open("wb") as out:
             writer = EndsWriter(out)
             scan_into(writer, tokens, mark, begins=begins)
@@ -112,9 +112,17 @@ class EndsWriter:
         self._out.flush()
 
 
-def map_ends(path: Path) -> NDArray[np.int64]:
-    """int64[documents] of such a file, mapped."""
-    return map_npy(path, None, INT64)
+def map_ends(path: Path, num_tokens: int) -> NDArray[np.int64]:
+    """int64[documents] of such a file, mapped.
+
+    Raises:
+        RecipeError: it was damaged since: it does not end with the tokens.
+    """
+    ends = map_npy(path, None, INT64)
+    if (int(ends[-1]) if len(ends) else 0) != num_tokens:
+        raise refuse(path, given=f"ends up to token {ends[-1:]}", expected=f"{num_tokens}, their number",
+                     fix="remove this file: it is made again from the token file")  # fmt: skip
+    return ends
 
 
 def _header(count: int) -> bytes:

@@ -84,7 +84,7 @@ def _build(paths: tuple[Path, ...], build: Build) -> None:
 
 def _places(source: Path) -> list[Path]:
     """Where derived files may lie, in the order in which they are looked for and written."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recipe"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "recipe"
     places = [source.parent / BESIDE, home]
     return [Path(named), *places] if (named := os.environ.get(CACHE)) else places
 

@@ -33,13 +33,15 @@ class TokenFile:
     """One part of a pool of imported files."""
 
     files: tuple[Path, ...]
-    """What somebody gave us, the file with the tokens first."""
+    """What somebody gave us, the file with the tokens first; their contents are the part's."""
     tokens: Stretch
     num_documents: int
     ends: Callable[[], NDArray[np.int64]]
     """int64[num_documents]: where each document ends, in tokens of the part."""
     unended: int = 0
     """Documents that lack the mark which ends the others."""
+    beside: tuple[Path, ...] = ()
+    """Files that are needed to know how these are read, and have to go along with them."""
     copied_bytes: int = 0
     """Size of what had to be decoded, in files of our own."""
     rule: tuple[object, ...] = ()
