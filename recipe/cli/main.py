@@ -278,6 +278,29 @@ VERBS: dict[str, Verb] = {
         ("recipe pools describe pools/web kind=crawled collected=2023-01..2024-05 languages=en",),
         "recipe.cli.pools_describe",
     ),
+    "pools overlap": Verb(
+        "what pools share: a matrix of the tokens and documents of each that others hold too",
+        ("recipe pools overlap pools/web pools/code pools/wiki",),
+        "recipe.cli.overlap",
+    ),
+    "pools dedup": Verb(
+        "pools without each other's documents, by priority; tags of all copies stay",
+        (
+            "recipe pools dedup --out pools/unique pools/code pools/web",
+            "recipe pools dedup --out pools/unique pools/web --keep-ids kept/",
+        ),
+        "recipe.cli.dedup",
+    ),
+    "pools split": Verb(
+        "a pool's documents as pools for training and validation, by group or content",
+        ("recipe pools split pools/web --into train=97%,validation=2%,test=1% --out pools/web-split",),
+        "recipe.cli.pools_split",
+    ),
+    "pools texts": Verb(
+        "a pool's documents as JSON lines, for tools that find near-duplicates",
+        ("recipe pools texts pools/web --to texts/web",),
+        "recipe.cli.pools_texts",
+    ),
     "pools recount": Verb(
         "tokens of a pool's text under another tokenizer, exact or with an interval",
         ("recipe pools recount pools/web --tokenizer tokenizers/qwen3",),
