@@ -18,7 +18,7 @@ from recipe.audit.chain import NAME, Text, read_text
 from recipe.audit.chain_only import check_chain
 from recipe.audit.course import Course
 from recipe.audit.coverage import Coverage
-from recipe.audit.documents import check_first, check_lists
+from recipe.audit.documents import check_erased, check_first, check_lists
 from recipe.audit.files import check_files
 from recipe.audit.findings import Finding, once
 from recipe.audit.holdings import Found, find_pools, leave_contents, verify_contents
@@ -194,7 +194,8 @@ def _followed(folder: Path, course: Course, wanted: _Wanted) -> Audit:
         picked = chosen(segments, depth)
         outcome = _recomputed(bench, picked, wanted)
         reading = readings_of(folder, course, found.pools)
-        lists = [*check_first(course, bench), *check_lists(course, bench), *check_owners(course, bench)]
+        lists = [*check_first(course, bench), *check_erased(course, bench)]
+        lists += [*check_lists(course, bench), *check_owners(course, bench)]
     finally:
         for pool in found.pools.values():
             pool.close()

@@ -11,6 +11,7 @@ from recipe.audit.intent import Intent
 from recipe.audit.lineage import Mark
 from recipe.audit.state import mapping
 from recipe.audit.terms import Terms, holding
+from recipe.audit.withdrawals import from_plain, to_plain
 
 _ALWAYS = ("run", "id", "run_hash", "recipe", "recipe_hash", "recipe_fingerprint")
 """Fields that other files are held against."""
@@ -31,9 +32,12 @@ def follow(course: Following, entry: Entry, row: Plain) -> None:
     if (start := _start_of(intent, holdings)) is not None:
         expected["start"] = start
     if row.get("parent") is None:
-        state, terms = intent.start(), Terms(intent, holdings)
+        withdrawn, number = from_plain(row.get("withdrawals"))
+        state, terms = intent.start(), Terms(intent, holdings, withdrawn, number)
         course.lineage.begin(Mark(entry, 0, 0, 0, terms), state)
         expected |= {"step": 0, "snapshot": state.to_plain()}
+        if number:
+            expected["withdrawals"] = to_plain(withdrawn, number)
     else:
         expected |= branching.follow(course, entry, row, holdings)
     course.findings[entry.line] += compared("lineage", entry.where, expected, body(row))

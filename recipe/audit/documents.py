@@ -25,6 +25,21 @@ def check_first(course: Following, bench: Bench) -> list[Finding]:
     return found
 
 
+def check_erased(course: Following, bench: Bench) -> list[Finding]:
+    """Documents that a run began without, as its first row says, were erased from its pools."""
+    found = []
+    first = course.lineage.marks[0]
+    for name, known in first.terms.withdrawn.items() if course.created.get("parent") is None else ():
+        if name in course.replaced or not bench.has(first.terms, name):
+            continue
+        there = np.setdiff1d(known.documents, bench.pools[name].erased)
+        if len(there):
+            where = f"{first.entry.where}: withdrawals.pools.{name}"
+            expected = "documents that the pool says were erased"
+            found.append(Finding("withdrawn", where, expected, f"{len(there)} others: {there[:8].tolist()}"))
+    return found
+
+
 def check_lists(course: Following, bench: Bench) -> list[Finding]:
     """Every list of a withdrawal against the pools it is about, where these are there."""
     found = []

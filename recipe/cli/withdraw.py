@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="what the run withdrew before, at a step that does not know of it: with --at, to go back there",
     )
+    parser.add_argument(
+        "--erased",
+        action="store_true",
+        help="what was erased from the run's pools (recipe pools withdraw) and the run would still serve",
+    )
     parser.add_argument("--pool", metavar="POOL", help="where to look; default: in every pool")
     parser.add_argument("--ticket", type=recordable, metavar="TEXT", help="of the request")
     add_pools_root(parser)
@@ -63,6 +68,7 @@ def execute(args: argparse.Namespace) -> int:
         ticket=Ticket(reason=args.reason, ticket=args.ticket, approved_by=args.approved_by),
         pool=args.pool,
         again=args.again,
+        erased=args.erased,
         at=at,
         pools_root=args.pools_root,
         confirm=agreed,
@@ -81,12 +87,13 @@ def execute(args: argparse.Namespace) -> int:
 def _ids(args: argparse.Namespace) -> list[str]:
     """The ids that are named, in a file and one by one."""
     is_named = args.documents is not None or bool(args.document)
-    if is_named == args.again:
+    if is_named == (args.again or args.erased):
         raise RecipeError.single(
             "recipe withdraw",
-            "--documents, --document, --again",
-            given="--again beside documents" if is_named else "none of them",
-            expected="documents (--document ID, --documents FILE), or --again",
-            fix="name the documents; --again alone withdraws what the run withdrew before",
+            "--documents, --document, --again, --erased",
+            given=f"--{'again' if args.again else 'erased'} beside documents" if is_named else "none of them",
+            expected="documents (--document ID, --documents FILE), or --again, or --erased",
+            fix="name the documents; --again alone withdraws what the run withdrew before, --erased what its "
+            "pools lost",
         )
     return [*args.document, *(read_ids(args.documents) if args.documents is not None else ())]

@@ -27,6 +27,7 @@ from recipe.pools import Pool
 from recipe.sequences.blocks import Block, BlockPlace, num_blocks, plan_block
 from recipe.sequences.pieces import AHEAD, CONTEXT, MARKER
 from recipe.sequences.placing import PLACES, places_of_cuts, tables_of
+from recipe.sequences.withdrawn import from_the_start
 
 __all__ = ["PLACES", "Diagnosis", "diagnose"]
 
@@ -108,7 +109,9 @@ def diagnose(plan: Plan) -> dict[str, dict[str, Diagnosis]]:
 def _diagnosis(recipe: Recipe, stage: str, pool: Pool, epochs: Fraction) -> Diagnosis:
     rule, place = recipe.rule(stage, pool.name), block_place(recipe, pool, Cursor())
     total = num_blocks(pool, place.block_units, place.prefix, place.fraction)
-    blocks = [plan_block(pool, rule, replace(place, block=number)) for number in range(total)[:MOST_BLOCKS]]
+    gone = from_the_start(pool.erased)
+    numbers = range(total)[:MOST_BLOCKS]
+    blocks = [plan_block(pool, rule, replace(place, block=number), (), gone) for number in numbers]
     totals = np.sum([block.totals[-1] for block in blocks], axis=0)
     both = _neighbours(pool, rule, place, blocks)
     rows = sum(block.num_sequences for block in blocks)
@@ -207,6 +210,8 @@ def _neighbours(pool: Pool, rule: Rule, place: BlockPlace, blocks: list[Block]) 
     now = np.unique(np.concatenate([_pairs(block, pool.num_numbers) for block in blocks]))
     if total > MOST_BLOCKS:  # other units are in the next epoch's blocks: pairs meet by chance alone
         return len(now), 0
-    later = [plan_block(pool, rule, replace(place, epoch=1, block=number)) for number in range(total)]
+    gone = from_the_start(pool.erased)
+    places = [replace(place, epoch=1, block=number) for number in range(total)]
+    later = [plan_block(pool, rule, one, (), gone) for one in places]
     after = np.unique(np.concatenate([_pairs(block, pool.num_numbers) for block in later]))
     return len(now), len(np.intersect1d(now, after))

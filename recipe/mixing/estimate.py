@@ -16,6 +16,7 @@ from recipe.pools import Pool
 from recipe.sequences.blocks import KINDS, Block, BlockPlace, num_blocks, plan_block
 from recipe.sequences.pieces import CONTEXT, MARKER, Pieces
 from recipe.sequences.reading_order import epoch_units
+from recipe.sequences.withdrawn import from_the_start
 
 SAMPLED_BLOCKS = 4
 """Blocks planned of a pool that has more."""
@@ -121,12 +122,12 @@ def epoch_yield(
     if stock is None:
         stock = pool.stock * epoch_units(pool, place.prefix, place.fraction) // max(1, pool.num_units)
     total = num_blocks(pool, place.block_units, place.prefix, place.fraction)
-    chosen = range(total)
+    chosen, gone = range(total), from_the_start(pool.erased)
     if total > SAMPLED_BLOCKS:
         chosen = range(0, total - 1, max(1, (total - 1) // SAMPLED_BLOCKS))[:SAMPLED_BLOCKS]
-    blocks = [plan_block(pool, rule, replace(place, block=block)) for block in chosen]
+    blocks = [plan_block(pool, rule, replace(place, block=block), (), gone) for block in chosen]
     if not any(counted_totals(block, count, rule.context)[-1] for block in blocks):
-        blocks = [plan_block(pool, rule, replace(place, block=block)) for block in range(total)]
+        blocks = [plan_block(pool, rule, replace(place, block=block), (), gone) for block in range(total)]
     whole = total == len(blocks)
     # by tokens, not by units: one very long document in a block nobody looked at is in the stock
     scale = Fraction(1) if whole else Fraction(stock, sum(int(block.tokens.sum()) for block in blocks))
@@ -155,7 +156,7 @@ def epoch_yield(
 
 def _alignment(pool: Pool, rule: Rule, blocks: list[Block], scale: Fraction) -> AlignmentCost:
     plain = replace(rule, align="none", align_within=0)
-    others = [plan_block(pool, plain, block.place) for block in blocks]
+    others = [plan_block(pool, plain, block.place, (), from_the_start(pool.erased)) for block in blocks]
     counted = [sum(block.aligned[kind] for block in blocks) for kind in range(3)]
     pieces = sum(len(b.rows.pieces.start) - len(o.rows.pieces.start) for b, o in _both(blocks, others))
     sequences = sum(b.num_sequences - o.num_sequences for b, o in _both(blocks, others))

@@ -16,6 +16,7 @@ from recipe.mixing.planned import PoolPlan, StagePlan
 from recipe.mixing.reading import BlockCache, no_sequences
 from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.walker import Ground, Walker
+from recipe.mixing.withdrawals import erased_withdrawals
 from recipe.pools import Pool
 
 Yields = dict[str, tuple[EpochYield, EpochYield | None]]
@@ -163,7 +164,8 @@ def walk_stages(
             ],
         )
     pools = tuple(opened[name] for name in recipe.pools)
-    ground = Ground(recipe, pools, curriculum, BlockCache(2 * len(pools) + 4))
+    gone = erased_withdrawals(recipe, opened)
+    ground = Ground(recipe, pools, curriculum, BlockCache(2 * len(pools) + 4), gone)
     walker = Walker(ground, start_of(len(pools)))
     states = []
     for layout in curriculum.stages:

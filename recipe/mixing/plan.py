@@ -30,6 +30,7 @@ from recipe.mixing.simulated import declared_stock, read_stock
 from recipe.mixing.snapshot import Cursor, Snapshot
 from recipe.mixing.trial import policy_problems
 from recipe.mixing.weighing import loss_warnings
+from recipe.mixing.withdrawals import erased_withdrawals
 from recipe.pools import Pool
 
 __all__ = ["Plan", "make_plan"]
@@ -114,6 +115,11 @@ def make_plan(
         problems=tuple(problems),
         warnings=(
             *(f"pool {name!r}: {note}" for name, pool in opened.items() for note in pool.layout.notes),
+            *(
+                f"pool {name!r}: {len(known.documents):,} documents were erased; they are withdrawn from the "
+                "first step on, and counted"
+                for name, known in erased_withdrawals(settled, opened).pools.items()
+            ),
             *(*warnings, *perhaps, *parallel_warnings(settled), *loss_warnings(settled)),
         ),
         advice=advice_on(settled, stages, {name: pool.num_documents for name, pool in opened.items()}),

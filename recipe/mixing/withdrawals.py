@@ -23,6 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from recipe.config import Recipe
 from recipe.config.view import family
+from recipe.errors import Problem, RecipeError
+from recipe.pools import Pool
 from recipe.sequences.withdrawn import NOTHING, Withdrawn, together
 
 
@@ -114,6 +116,50 @@ class Withdrawals:
 def withdrawn_of(recipe: Recipe, withdrawals: Withdrawals, pool: str) -> Withdrawn:
     """What is not read of a pool: documents withdrawn from it, or from any pool that shares its folder."""
     return together(withdrawals.of(name) for name in family(recipe.pools, pool))
+
+
+def erased_withdrawals(recipe: Recipe, pools: Mapping[str, Pool]) -> Withdrawals:
+    """What a run over these pools starts with: documents that were erased from them are withdrawn by then."""
+    found: dict[str, NDArray[np.int64]] = {}
+    for name, pool in pools.items():
+        mine = pool.erased[pool.holds(pool.erased)]
+        for other in family(recipe.pools, name):
+            mine = np.setdiff1d(mine, found.get(other, mine[:0]))
+        if len(mine):
+            found[name] = mine
+    return Withdrawals.none().and_then(found) if found else Withdrawals.none()
+
+
+def erased_and_served(
+    recipe: Recipe, pools: Mapping[str, Pool], withdrawals: Withdrawals
+) -> dict[str, NDArray[np.int64]]:
+    """By pool, int64[n]: documents that were erased from it and are not withdrawn, where there are any."""
+    lacking = {
+        name: np.setdiff1d(known.documents, withdrawn_of(recipe, withdrawals, name).documents)
+        for name, known in erased_withdrawals(recipe, pools).pools.items()
+    }
+    return {name: numbers for name, numbers in lacking.items() if len(numbers)}
+
+
+def refuse_erased(
+    recipe: Recipe, pools: Mapping[str, Pool], withdrawals: Withdrawals, what: str, fix: str
+) -> None:
+    """Raise RecipeError if documents that were erased from pools would be served.
+
+    Args:
+        recipe: whose pools.
+        pools: opened.
+        withdrawals: in force.
+        what: that would serve them.
+        fix: the way out.
+    """
+    problems = []
+    for name, numbers in erased_and_served(recipe, pools, withdrawals).items():
+        shown = ", ".join(map(repr, pools[name].ids(numbers[:5])))
+        given = f"{len(numbers):,} documents that were erased: {shown}{', …' if len(numbers) > 5 else ''}"
+        problems.append(Problem(f"pools.{name}", given, "documents that are there, or withdrawn", fix))
+    if problems:
+        raise RecipeError(f"{what}: documents that are no more would be served", problems)
 
 
 def _joined(*parts: Withdrawn) -> Withdrawn:

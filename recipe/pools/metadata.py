@@ -12,7 +12,7 @@ from pathlib import Path
 
 from recipe.errors import RecipeError
 from recipe.pools.blocks import file_hash
-from recipe.pools.card import BOUNDARIES, CARD_NAME, Card, read_card
+from recipe.pools.card import BOUNDARIES, CARD_NAME, WITHDRAWN_NAME, Card, read_card
 from recipe.pools.foreign.form import NOTHING_SAID, Form
 from recipe.pools.foreign.opening import refuse_form
 from recipe.pools.opening import check_marks, check_sizes, own_pool
@@ -25,7 +25,7 @@ TABLE = "documents.parquet"
 
 def metadata_files(card: Card, *, documents: bool = False) -> tuple[str, ...]:
     """Files of a pool's folder that say how long its documents are; with their table if that is wanted."""
-    edges = tuple(name for name in BOUNDARIES if name in card.files)
+    edges = tuple(name for name in (*BOUNDARIES, WITHDRAWN_NAME) if name in card.files)
     return (CARD_NAME, *edges, *([TABLE] if documents and TABLE in card.files else []))
 
 

@@ -29,7 +29,7 @@ class Birth:
     turn: Plain = field(default_factory=dict)
     """Of a branch: stage and grid of the stretch that ends where it begins."""
     withdrawn: Withdrawals = field(default_factory=Withdrawals.none)
-    """Of a branch: what its parent withdrew."""
+    """Of a branch: what its parent withdrew; else what its pools had erased."""
     policy: Plain | None = None
     """Of a branch whose policy goes on: its target, what it remembers, and the step of its last answer."""
     parent: Plain | None = None

@@ -12,6 +12,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools, open_named, open_pools, pool_problems
 from recipe.mixing.snapshot import read_from_beginning
 from recipe.mixing.turning import reopened
+from recipe.mixing.withdrawals import refuse_erased
 from recipe.pools import Pool
 from recipe.pools.views import join_families
 from recipe.run.checkpoint import Writer
@@ -40,6 +41,12 @@ NEW_DATA = (
     "put the old data back, or accept the new (recipe run --accept-data-change, in Python "
     "accept_data_change=True): the pool is then read from its beginning, what it gave before stays counted, "
     "and ledger and manifest record it"
+)
+
+
+ERASED = (
+    "put the folder back that holds them, or withdraw them here, too: recipe withdraw {run} --erased; of a "
+    "pool that the run has not had before, use a copy without them: recipe pools withdraw --renumber"
 )
 
 
@@ -224,7 +231,24 @@ def handle(
     pools: Mapping[str, Pool],
     turning: Turning | None = None,
 ) -> Run:
-    """A handle that goes on from a place; with ``turning``, another way: its first checkpoint says so."""
+    """A handle that goes on from a place; with ``turning``, another way: its first checkpoint says so.
+
+    Raises:
+        RecipeError: it would serve documents that were erased from pools.
+    """
+    fix = ERASED.format(run=folder.path)
+    refuse_erased(subject.recipe, pools, subject.withdrawn, str(folder.path), fix)
+    return handle_on_record(folder, place, subject, pools, turning)
+
+
+def handle_on_record(
+    folder: RunFolder,
+    place: Place,
+    subject: Subject,
+    pools: Mapping[str, Pool],
+    turning: Turning | None = None,
+) -> Run:
+    """A handle to look up what is on record: its rows may hold documents that were erased since."""
     if turning is not None:
         subject = replace(subject, turn=turning.place(subject))
     stream = stream_of(folder, subject, pools, place.state.snapshot if turning is None else turning.base)

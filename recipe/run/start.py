@@ -12,6 +12,7 @@ from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools
 from recipe.mixing.plan import Plan, make_plan
 from recipe.mixing.snapshot import start_of
+from recipe.mixing.withdrawals import erased_withdrawals
 from recipe.pools import Pool
 from recipe.run import folder as folders
 from recipe.run import writes
@@ -60,8 +61,14 @@ def start_run(
         version = RecipeVersion(
             version=1, step=0, reason="start", approved_by=None, recipe=plan.recipe, declared=recipe
         )
-        begins = start_of(len(pools))
-        files = first_files(Birth(name=folder.name, version=version, holdings=holdings, snapshot=begins))
+        birth = Birth(
+            name=folder.name,
+            version=version,
+            holdings=holdings,
+            snapshot=start_of(len(pools)),
+            withdrawn=erased_withdrawals(recipe, pools),
+        )
+        files = first_files(birth)
     finally:
         close_pools(pools.values())
     if not writes.create_folder(folder.path, files, FOLDERS):

@@ -20,7 +20,7 @@ from recipe.config import Recipe, recipe_from_plain, recipe_to_plain
 from recipe.errors import RecipeError
 from recipe.mixing.opening import open_pools
 from recipe.mixing.snapshot import Snapshot
-from recipe.mixing.withdrawals import Withdrawals
+from recipe.mixing.withdrawals import Withdrawals, refuse_erased
 from recipe.run.canonical import Plain, digest
 from recipe.run.head import check_sums
 from recipe.run.holdings import Holding, Holdings, changed, known_paths, refuse_changed
@@ -179,6 +179,7 @@ def stream_from(state: bytes | str | Path, pools_root: str | Path | None = None)
     pools = open_pools(place.recipe, known_paths(place.recipe, place.holdings, root))
     fix = "put the data back that the run was served from"
     refuse_changed(changed(place.holdings, pools), fix=fix)
+    refuse_erased(place.recipe, pools, place.withdrawn, f"run {place.run}", fix)
     floor = place.snapshot.step if place.turn.step else 0
     return RunStream(place.recipe, pools, [place.snapshot], floor=floor, withdrawn=place.withdrawn)
 

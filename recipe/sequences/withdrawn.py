@@ -41,6 +41,11 @@ class Withdrawn:
         return np.where(self.documents[at] == documents, self.numbers[at], 0)
 
 
+def from_the_start(documents: NDArray[np.int64]) -> tuple[Withdrawn, int]:
+    """Documents that a pool was opened without, as its first withdrawal, and the number of that."""
+    return Withdrawn(documents, np.ones(len(documents), np.int64)), 1
+
+
 NOTHING = Withdrawn(np.empty(0, np.int64), np.empty(0, np.int64))
 """No document of the pool was withdrawn."""
 

@@ -22,6 +22,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools, open_pools, pool_problems, settle_with
 from recipe.mixing.outlook import Outlook, YieldCache, outlook
 from recipe.mixing.trial import changed_policy_problems
+from recipe.mixing.withdrawals import refuse_erased
 from recipe.run import writes
 from recipe.run.birth import Birth, first_files
 from recipe.run.branching.beginning import beginning, renamed_withdrawals, uncounted
@@ -40,6 +41,7 @@ from recipe.run.branching.record import Planned, control_of, notes, parent_recor
 from recipe.run.branching.wishes import Wish
 from recipe.run.folder import FOLDERS, RecipeVersion, RunFolder, check_name
 from recipe.run.holdings import Holding, known_paths, tokenizers
+from recipe.run.opening import ERASED
 from recipe.run.start import refuse_taken, taken
 from recipe.run.statement import text_on_record
 from recipe.run.ways_back import with_ways_back
@@ -198,6 +200,7 @@ def _plan(
         others = {name for name in before if name in pools and is_other(before[name], pools[name])}
         taken_from = {names.get(name, name) for name in origin.state.withdrawn.pools}
         withdrawn = renamed_withdrawals(origin.state.withdrawn, names, others)
+        refuse_erased(recipe, pools, withdrawn, wish.name, ERASED.format(run=origin.folder.path))
         base = beginning(at, (old, recipe), pools, fresh, withdrawn)
         base = uncounted(base) if retokenised else base
         ahead = outlook(recipe, pools, base, yields)

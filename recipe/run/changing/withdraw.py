@@ -17,7 +17,7 @@ from recipe.errors import RecipeError
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.mixing.turning import reopened
-from recipe.mixing.withdrawals import Withdrawals
+from recipe.mixing.withdrawals import Withdrawals, erased_and_served
 from recipe.pools import Pool
 from recipe.run.canonical import Plain, canonical, digest
 from recipe.run.changing.amending import words_at
@@ -107,6 +107,7 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
     ticket: Ticket,
     pool: str | None = None,
     again: bool = False,
+    erased: bool = False,
     at: int | None = None,
     pools_root: str | Path | None = None,
     confirm: Callable[[Withdrawal], bool] = lambda withdrawal: True,
@@ -119,6 +120,7 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
         ticket: the reason.
         pool: where to look; default: every pool that has such an id.
         again: also all that the run withdrew at any time and would serve again from there on.
+        erased: also all that was erased from its pools and is not withdrawn.
         at: a step with a checkpoint; default: the last one.
         pools_root: where the pools are on this machine.
         confirm: asked with the withdrawal worked out; nothing is written unless it says yes.
@@ -142,6 +144,9 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
         if again:
             lists = withdrawn_elsewhere(folder, state.withdrawn)
             found += [DocumentAt(name, number) for name, numbers in lists.items() for number in numbers]
+        if erased:
+            gone = erased_and_served(state.recipe, pools, state.withdrawn)
+            found += [DocumentAt(name, int(number)) for name, numbers in gone.items() for number in numbers]
         found = _each_once(state, found)
         withdrawal, after = _worked_out(folder, state.withdrawn, found, pools)
         withdrawal = replace(

@@ -17,7 +17,7 @@ from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
 from recipe.run.ledger import Row, row_at, rows_backwards
 from recipe.run.manifest import manifest_path, read_manifest
-from recipe.run.opening import find_place, handle
+from recipe.run.opening import find_place, handle_on_record
 from recipe.run.place import Place, subject_of
 from recipe.run.state import State
 from recipe.run.stream import RunStream
@@ -172,7 +172,7 @@ class Lineage:
         pools = open_pools(state.recipe, known_paths(state.recipe, state.holdings, self._pools_root))
         self._open.callback(close_pools, pools.values())
         refuse_changed(changed(state.holdings, pools), fix="put the data back that the run was served from")
-        return handle(folder, place, subject_of(place, pools), pools).stream()
+        return handle_on_record(folder, place, subject_of(place, pools), pools).stream()
 
 
 def _last_place(folder: RunFolder) -> tuple[Place, Row | None]:
