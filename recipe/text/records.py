@@ -12,6 +12,7 @@ from recipe.pools.sections import Section
 from recipe.text.documents import Document, Refusal, TagValue, place_of
 from recipe.text.kinds import TABLES
 from recipe.text.sources import ReadOptions, SourceFile
+from recipe.text.widths import check_width
 
 #: Rules by which bytes become text; part of every key under which tokens are kept. A change of
 #: anything in this module that changes a text bumps it.
@@ -110,6 +111,8 @@ def _loaded(data: bytes, options: ReadOptions) -> tuple[dict[str, Any], bool]:
 
 
 def _decode(data: bytes, options: ReadOptions) -> tuple[str, bool]:
+    if wide := check_width(data, options.max_line_bytes):
+        raise _BadError("too_long", wide)
     try:
         return data.decode("utf-8"), False
     except UnicodeDecodeError as error:

@@ -28,6 +28,7 @@ NAMES = (
     "tracing",
     "command",
     "tokenising",
+    "preparing_memory",
 )
 
 

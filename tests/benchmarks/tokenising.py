@@ -1,5 +1,10 @@
 """Tokenising by ``recipe prepare``, from file to tokens on disk, against the library's own batch encoding.
 
+Counted of prepare: reading, hashing, parsing, tokenising, storing, on all cores, and the start of its
+processes; the pass that writes documents in their final order is counted in the figure beside it. A
+``tokenizer.json`` is measured twice: as it is (`tiktoken` encodes what it is shown to encode alike), and with
+a rule that is left to `tokenizers`.
+
 With ``RECIPE_TOKENIZERS`` (a folder with ``qwen3/tokenizer.json`` and ``qwen3/qwen.tiktoken``) and
 ``RECIPE_TEXTS`` (a JSON-lines file) in the environment, these are measured; else a made text and vocabulary.
 """
@@ -33,7 +38,7 @@ from tests.benchmarks.figures import Figure
 
 CORES = len(os.sched_getaffinity(0))
 ROUNDS = 2
-TIMES = {"tokenizer.json": 1, "tiktoken": 4}
+TIMES = {"tokenizer.json": 1, "tiktoken": 2}
 """How often the text is taken: the start of processes counts for little in what people prepare."""
 BYTES = 64 << 20
 CHUNK = 1 << 20
@@ -57,12 +62,14 @@ def measure(scratch: Path) -> Iterator[Figure]:
             texts = [json.loads(line)["text"] for line in lines]
         size = sum(len(text.encode()) for text in texts)
         raw = _raw(tokenizer)
-        ours, base = [], []
+        ours, base, whole = [], [], []
         for number in range(ROUNDS):
             base.append(_timed(partial(_encode, raw, texts)))
-            ours.append(_tokenising(source, scratch / f"pool-{number}", tokenizer))
+            first, both = _tokenising(source, scratch / f"pool-{number}", tokenizer)
+            ours.append(first)
+            whole.append(both)
         yield Figure(
-            name=f"tokenising, {tokenizer.kind}, {CORES} cores",
+            name=f"tokenising, {tokenizer.name}, {tokenizer.kind}, {CORES} cores",
             value=median(b.wall / a.wall for a, b in zip(ours, base, strict=True)),
             unit="x",
             goal=">= 0.9",
@@ -73,14 +80,19 @@ def measure(scratch: Path) -> Iterator[Figure]:
             against="batch encoding of the same texts in memory, by the clock",
             beside={
                 "ratio of processor time": median(b.cpu / a.cpu for a, b in zip(ours, base, strict=True)),
+                "ratio with the second pass": median(
+                    b.wall / a.wall for a, b in zip(whole, base, strict=True)
+                ),
+                "of processor time": median(b.cpu / a.cpu for a, b in zip(whole, base, strict=True)),
+                "MB": size / 1e6,
                 "ours MB/s": size / 1e6 / median(one.wall for one in ours),
                 "library MB/s": size / 1e6 / median(one.wall for one in base),
             },
         )
 
 
-def _tokenising(source: Path, out: Path, tokenizer: Tokenizer) -> Took:
-    """Prepare's first pass: read, parse, tokenise, store; the second one is not counted."""
+def _tokenising(source: Path, out: Path, tokenizer: Tokenizer) -> tuple[Took, Took]:
+    """Prepare's first pass (read, parse, tokenise, store), and both."""
     began, done = _now(), []
 
     def watch(event: Progress) -> None:
@@ -89,8 +101,10 @@ def _tokenising(source: Path, out: Path, tokenizer: Tokenizer) -> Took:
 
     options = PrepareOptions(workers=CORES, read=ReadOptions(place_ids=True))
     prepare_pool([source], out, tokenizer, options, progress=watch).close()
+    done.append(_now())
     shutil.rmtree(out)
-    return Took(done[0].wall - began.wall, done[0].cpu - began.cpu)
+    first, both = (Took(one.wall - began.wall, one.cpu - began.cpu) for one in (done[0], done[-1]))
+    return first, both
 
 
 def _timed(work: Callable[[], object]) -> Took:
@@ -139,7 +153,11 @@ def _encode(raw: Callable[[list[str]], Any], texts: list[str]) -> None:
 def _material(scratch: Path) -> tuple[Path, list[Tokenizer]]:
     if "RECIPE_TOKENIZERS" in os.environ and "RECIPE_TEXTS" in os.environ:
         folder = Path(os.environ["RECIPE_TOKENIZERS"], "qwen3")
-        files = (folder / "tokenizer.json", folder / "qwen.tiktoken")
+        files = (
+            folder / "tokenizer.json",
+            _left(folder / "tokenizer.json", scratch),
+            folder / "qwen.tiktoken",
+        )
         return Path(os.environ["RECIPE_TEXTS"]), [load_tokenizer(file, eos="<|endoftext|>") for file in files]
     source, folder = scratch / "texts.jsonl", scratch / "tokenizer"
     if not source.exists():
@@ -158,7 +176,18 @@ def _material(scratch: Path) -> tuple[Path, list[Tokenizer]]:
     ranks.write_bytes(b"".join(b64encode(token) + b" %d\n" % id for token, id in ordered))
     beside = {"pattern": "qwen", "special_tokens": {"<|endoftext|>": made.eos}}
     ranks.with_name("ranks.tiktoken.json").write_text(json.dumps(beside))
-    return source, [made, load_tokenizer(ranks)]
+    left = load_tokenizer(_left(folder / "tokenizer.json", scratch), eos="<|endoftext|>")
+    return source, [made, left, load_tokenizer(ranks)]
+
+
+def _left(file: Path, scratch: Path) -> Path:
+    """The same tokenizer with its rule in brackets: one that is not known, so `tokenizers` encodes it all."""
+    content = json.loads(file.read_bytes())
+    split = content["pre_tokenizer"]["pretokenizers"][0]["pattern"]
+    split["Regex"] = f"(?:{split['Regex']})"
+    path = scratch / "left-to-the-library.json"
+    path.write_text(json.dumps(content), "utf-8")
+    return path
 
 
 def _made() -> Iterator[str]:

@@ -78,6 +78,23 @@ def test_T04_a_line_above_the_limit_is_named_and_let_go(tmp_path):
     assert (refused[0].line, len(refused[0].excerpt)) == (2, 120)
 
 
+@pytest.mark.parametrize("escaped", [False, True])
+def test_T04_one_emoji_in_a_line_that_then_takes_too_much_memory_is_named_and_let_go(
+    tmp_path, monkeypatch, escaped
+):
+    """A character of four bytes makes every other one of its text as wide."""
+    monkeypatch.setattr("recipe.text.widths.WIDEST", 4000)
+    file = tmp_path / "a.jsonl"
+    texts = ["x" * 1500, "x" * 1500 + "\U0001f600", "x" * 900 + "\U0001f600", "\u4e2d" * 600]
+    file.write_text("".join(json.dumps({"text": t}, ensure_ascii=escaped) + "\n" for t in texts), "utf-8")
+    with pytest.raises(RecipeError, match=r"a\.jsonl:2[\s\S]*at most 4,000 bytes in memory"):
+        read(file, max_line_bytes=2000)
+    kept, tally, _ = read(file, max_line_bytes=2000, on_bad="skip")
+    assert kept == [texts[0], texts[2], *([] if escaped else [texts[3]])]
+    assert tally.quarantined["too_long"] == 2 - (not escaped)
+    assert read(file, max_line_bytes=8000)[0] == texts
+
+
 @pytest.mark.parametrize("content_bytes", [9, 10, 11])
 def test_the_limit_counts_the_line_without_its_end(tmp_path, content_bytes):
     file = tmp_path / "a.txt"

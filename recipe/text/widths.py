@@ -1,0 +1,48 @@
+"""What a text takes in memory: every character as much as the widest one, one emoji makes it four bytes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from recipe.text.sources import ReadOptions
+
+WIDEST = 2 * ReadOptions().max_line_bytes
+"""Bytes of a text in memory at most: a line, its record and its tokens are there together, and are below
+1.5 GiB then. More where more bytes of a line are asked for."""
+
+_CHUNK = 1 << 20
+_HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
+
+
+def check_width(data: bytes, max_line_bytes: int) -> str:
+    """What is expected of a line or text that would take too much memory; empty where it does not.
+
+    >>> check_width("short, with an emoji: \U0001f600".encode(), 100)
+    ''
+    """
+    limit = max(WIDEST, 2 * max_line_bytes)
+    if 4 * len(data) <= limit or (size := memory_of(data)) <= limit:
+        return ""
+    return f"at most {limit:,} bytes in memory; its widest character makes it {size:,}"
+
+
+def memory_of(data: bytes) -> int:
+    """Bytes of a text in memory, from its UTF-8, in which JSON may have written characters as ``\\uXXXX``.
+
+    >>> memory_of(b"abc"), memory_of("ab\u4e2d".encode()), memory_of("ab\U0001f600".encode())
+    (3, 6, 12)
+    >>> memory_of(rb"abcdef\\u4e2d"), memory_of(rb"abcdef\\ud83d\\ude00")
+    (14, 32)
+    """
+    characters, widest = 0, 0
+    for start in range(0, len(data), _CHUNK):
+        some = np.frombuffer(data, np.uint8, min(_CHUNK, len(data) - start), start)
+        characters += len(some) - int(np.count_nonzero((some & 0xC0) == 0x80))
+        widest = max(widest, int(some.max()))
+    width = 4 if widest >= 0xF0 else 2 if widest >= 0xC4 else 1
+    if not (escapes := data.count(b"\\u")):
+        return characters * width
+    inside = 4 if width == 4 or _HIGH_SURROGATE.search(data) else 2
+    return max(characters * width, (characters - 5 * escapes) * inside)
