@@ -1,0 +1,189 @@
+"""``recipe pools verify`` and ``refingerprint``: a changed byte is found in every file, and never blessed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import recipe
+from recipe.cli.main import main
+from recipe.pools.card import read_card
+from recipe.pools.sections import Section
+
+STEPS = 12
+"""Places of each file at which a byte is changed: spread, the first and the last among them."""
+
+
+def answer(capsys, *words):
+    code = main([*map(str, words), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def rich(in_tmp):
+    """A pool with every kind of file."""
+    documents = [[n % 90 for n in range(size)] for size in (40, 30, 25, 60, 61, 5)]
+    sections = [[Section(10, "s1", ()), Section(20, "s2", ("s1",))], None, None, None, None, None]
+    told = {
+        "ids": [f"d{n}" for n in range(6)],
+        "groups": ["a", "a", "b", None, "c", "c"],
+        "sections": sections,
+    }
+    more = {"tags": [{"l": "x"}] * 6, "leads": [[95, 96], [], [], [95], [], []], "repeats": 8}
+    recipe.write_pool(
+        "rich", documents, vocab_size=100, eos=99, bos=98, part_tokens=100, **told, **more
+    ).close()
+    return Path("rich")
+
+
+@pytest.fixture
+def prepared(in_tmp):
+    """A pool with a quarantine."""
+    lines = [json.dumps({"id": n, "text": f"text {n} é"}) for n in range(20)]
+    Path("in.jsonl").write_text("\n".join([*lines, '{"text": 7}', '{"text": ""}', ""]))
+    assert main(["prepare", "made", "in.jsonl", "--on-bad", "skip", "--json"]) == 0
+    return Path("made")
+
+
+@pytest.mark.parametrize("name", ["rich", "prepared"])
+def test_a_changed_byte_anywhere_in_any_file_is_found(name, request, capsys):
+    folder = request.getfixturevalue(name)
+    capsys.readouterr()
+    assert answer(capsys, "pools", "verify", folder, "--full")[0] == 0
+    files = sorted(folder.iterdir())
+    assert {"card.json", "hashes.npy", "documents.parquet"} < {file.name for file in files}
+    for file in files:
+        data = file.read_bytes()
+        for place in sorted({len(data) * k // STEPS for k in range(STEPS)} | {len(data) - 1}):
+            bad = bytearray(data)
+            bad[place] ^= 1
+            file.write_bytes(bytes(bad))
+            code, told = answer(capsys, "pools", "verify", folder, "--full")
+            assert (code, told["ok"]) == (1, False), (file.name, place)
+            assert told["pools"][0]["findings"], (file.name, place)
+        file.write_bytes(data)
+    assert answer(capsys, "pools", "verify", folder, "--full")[0] == 0
+
+
+@pytest.mark.parametrize("cut", ["shorter", "gone"])
+def test_a_file_cut_short_or_gone_is_named(rich, capsys, cut):
+    for file in sorted(rich.iterdir()):
+        data = file.read_bytes()
+        if cut == "gone":
+            file.unlink()
+        else:
+            file.write_bytes(data[:-1])
+        code, told = answer(capsys, "pools", "verify", rich, "--full")
+        assert code == 1, file.name
+        assert (
+            any(file.name in one["where"] for one in told["pools"][0]["findings"]) or file.name == "card.json"
+        )
+        file.write_bytes(data)
+
+
+def test_several_pools_are_told_apart(rich, prepared, capsys):
+    capsys.readouterr()
+    (rich / "part-00000.bin").write_bytes(bytes((rich / "part-00000.bin").stat().st_size))
+    code, told = answer(capsys, "pools", "verify", rich, prepared, "--full")
+    assert code == 1
+    assert [one["ok"] for one in told["pools"]] == [False, True]
+
+
+def test_what_is_no_pool_is_bad_input(in_tmp, capsys):
+    assert main(["pools", "verify", "nothing"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_b7_what_comes_back_is_told_by_document(prepared, capsys):
+    """B7: the whole document decodes to the original text, and verify says which."""
+    capsys.readouterr()
+    words = ("pools", "verify", prepared, "--tokenizer", "bytes")
+    assert answer(capsys, *words)[1]["pools"][0]["round_trips"]["documents"] == {"again": 20}
+    code, told = answer(capsys, *words, "--sources", ".")
+    assert (code, told["pools"][0]["round_trips"]["documents"]) == (0, {"exact": 20})
+    Path("in.jsonl").write_text(Path("in.jsonl").read_text().replace("text 7 ", "text 8 "))
+    told = answer(capsys, *words, "--sources", ".")[1]
+    assert told["pools"][0]["round_trips"]["documents"] == {"exact": 19, "changed": 1}
+    assert told["pools"][0]["round_trips"]["examples"] == {"changed": [7]}
+
+
+def test_pairs_are_verified_as_far_as_they_can_be(rich, capsys):
+    Path("pairs").mkdir()
+    for ending in (".bin", ".idx"):
+        shutil.copy(rich / f"part-00000{ending}", Path(f"pairs/x{ending}"))
+    code, told = answer(capsys, "pools", "verify", "pairs", "--full")
+    assert code == 0
+    assert "carry no hashes" in told["pools"][0]["notes"][0]
+    path = Path("pairs/x.bin")
+    path.write_bytes(path.read_bytes()[:-2])
+    assert main(["pools", "verify", "pairs", "--full"]) in (1, 2)
+
+
+def test_a_pool_made_before_records_were_sealed_is_noted_not_blamed(prepared, capsys):
+    capsys.readouterr()
+    record = json.loads((prepared / "prepare.json").read_bytes())
+    del record["hash"], record["beside"]
+    (prepared / "prepare.json").write_bytes(json.dumps(record, indent=1, ensure_ascii=False).encode())
+    code, told = answer(capsys, "pools", "verify", prepared, "--full")
+    assert code == 0
+    assert len(told["pools"][0]["notes"]) == 2
+
+
+def test_a_lost_card_is_written_anew_with_the_fingerprint_it_had(prepared, capsys):
+    capsys.readouterr()
+    before = read_card(prepared)
+    (prepared / "card.json").unlink()
+    assert main(["pools", "refingerprint", "made"]) == 2
+    assert "name it: --tokenizer" in capsys.readouterr().err
+    code, told = answer(capsys, "pools", "refingerprint", "made", "--tokenizer", "bytes")
+    assert (code, told["found"], told["written"]) == (1, before.fingerprint, False)
+    assert not (prepared / "card.json").exists()
+    code, told = answer(capsys, "pools", "refingerprint", "made", "--write", "--tokenizer", "bytes")
+    assert (code, told["written"]) == (1, False)
+    code, told = answer(capsys, "pools", "refingerprint", "made", "--write", "--yes", "--tokenizer", "bytes")
+    assert (code, told["written"]) == (0, True)
+    after = read_card(prepared)
+    assert (after.fingerprint, after.dropped, after.seed, after.shuffled) == (
+        before.fingerprint,
+        before.dropped,
+        before.seed,
+        before.shuffled,
+    )
+    assert "remade" in after.source
+    assert answer(capsys, "pools", "verify", "made", "--full")[0] == 0
+
+
+def test_a_lost_card_and_another_tokenizer_are_refused(prepared, capsys):
+    record = json.loads((prepared / "prepare.json").read_bytes())
+    record["settings"]["tokenizer"] = "0" * 64
+    (prepared / "prepare.json").write_text(json.dumps(record))
+    (prepared / "card.json").unlink()
+    assert main(["pools", "refingerprint", "made", "--tokenizer", "bytes"]) == 2
+    assert "name the one that made the pool" in capsys.readouterr().err
+
+
+def test_ids_without_a_tokenizer_need_their_number(in_tmp, capsys):
+    recipe.write_pool("ids", [[1, 2], [3]], vocab_size=50, eos=49).close()
+    before = read_card(Path("ids"))
+    Path("ids/card.json").unlink()
+    words = ("pools", "refingerprint", "ids", "--vocab-size", "50", "--eos", "49", "--write", "--yes")
+    assert answer(capsys, *words)[1]["found"] == before.fingerprint
+    Path("ids/card.json").unlink()
+    code, told = answer(capsys, *words[:5], "--eos", "7", "--write", "--yes")
+    assert (code, told["written"]) == (1, False)
+    assert {one["check"] for one in told["findings"]} == {"eos"}
+
+
+def test_changed_tokens_are_never_blessed(rich, capsys):
+    path = rich / "part-00000.bin"
+    data = bytearray(path.read_bytes())
+    data[20] ^= 1
+    path.write_bytes(bytes(data))
+    before = (rich / "card.json").read_bytes()
+    code, told = answer(capsys, "pools", "refingerprint", rich, "--write", "--yes")
+    assert (code, told["same"], told["written"]) == (1, False, False)
+    assert [one["check"] for one in told["findings"]] == ["tokens"]
+    assert (rich / "card.json").read_bytes() == before
