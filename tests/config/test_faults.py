@@ -58,6 +58,15 @@ FAULTS = [
     ({"pools.web.where": {"source": []}}, "pools.web.where.source", "at least one value", "name a value"),
     ({"pools.web.where": {"source": [{"not": 1}]}}, "pools.web.where.source", "a value, a list", "as the documents have it"),
     ({"pools.web.slicing": {"oversize": "route"}}, "pools.web.slicing.oversize", "max_tokens", "web_long: {of: web, min_tokens: 513}"),
+    # token files made elsewhere
+    ({"pools.web.dtype": "uint_16"}, "pools.web.dtype", "one of uint8", "did you mean 'uint16'?"),
+    ({"pools.web.documents": "eod", "pools.web.eos": 0}, "pools.web.documents", "one of eos, bos, row, file", "did you mean 'eos'?"),
+    ({"pools.web.documents": "eos"}, "pools.web.documents", "the id of eos", "write eos: ID"),
+    ({"pools.web.documents": "row", "pools.web.boundaries": ".lens"}, "pools.web.documents", "documents or boundaries", "leave one out"),
+    ({"pools.web": {"stock": "1B", "dtype": "uint16"}}, "pools.web.dtype", "dtype beside a path", "add the path"),
+    ({"pools.web.empty": "drop"}, "pools.web.empty", "one of error, skip", "use one of these"),
+    ({"pools.web.colum": "input_ids"}, "pools.web.colum", "column", "did you mean 'column'?"),
+    ({"pools.long": {"of": "web", "dtype": "uint16"}}, "pools.long.dtype", "of without dtype", "that of pool web"),
     # packing
     ({"stages.short.packing.attention": "groups"}, f"{PACKING}.attention", "one of piece, group, sequence", "did you mean 'group'?"),
     ({"stages.short.packing.eos_keep": 0.5}, f"{PACKING}.eos_keep", "percent text, 0%..100%", "50%"),

@@ -298,6 +298,8 @@ CHANGES = [
     {"stages.short.batch": {"tokens": 4096}, "stages.short.tokens": None, "stages.short.until": "2M"},
     {"pools.web.slicing": {"window": 100}, "stages.short.packing": "none", "sink": "parquet", "tokenizer": "bytes"},
     {"pools.web": {"path": "x", "stock": "1B", "block_units": "auto", "eos": 0, "bos": 1}},
+    {"pools.web": {"path": "x/*.npy", "eos": 0, "dtype": "uint16", "documents": "eos", "empty": "skip"}},
+    {"pools.web": {"path": "x", "column": "input_ids", "boundaries": ".csv.gz"}},
     {"stages.long": {"like": "short", "context": 1024}, "curriculum": ["long", "short"]},
     {"stages.long": {"like": "short", "quota_ramp": {"over": "100k", "steps": 64}}},
     {"start": {"weights": "w", "prior": {"a": "1T", "no": 0}}, "pools.web.renamed_from": "old"},
