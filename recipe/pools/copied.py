@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
+from recipe.pools.adopting import EXTENDS
 from recipe.pools.beside import RECORD_NAME, sealed_record
-from recipe.pools.card import CARD_NAME, card_text, read_card
+from recipe.pools.card import CARD_NAME, Card, card_text, read_card
 from recipe.pools.copying import COPIED, copy_documents
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
+from recipe.pools.splits import SPLIT
 from recipe.pools.workplace import write_durably
+
+SINCE = "left_out_since"
+"""Key of a card's ``source``: documents left out since the records were read, by reason."""
 
 
 def existing_copy(path: Path, pool: Pool, source: Mapping[str, Any]) -> Pool | None:
@@ -48,6 +54,7 @@ def write_copy(  # noqa: PLR0913  what may differ from the pool that is copied
     tags: Callable[[int], Mapping[str, Any] | None] = lambda number: None,
     source: Mapping[str, Any],
     left_out: Mapping[str, int],
+    elsewhere: Mapping[str, int] | None = None,
 ) -> Pool:
     """Write the chosen documents of a pool; interrupted, the same goes on.
 
@@ -58,17 +65,44 @@ def write_copy(  # noqa: PLR0913  what may differ from the pool that is copied
         tags: those of a document by its number; None: what it has.
         source: what the new card says beside what the old one does.
         left_out: documents by reason, added to what the old card says.
+        elsewhere: likewise, those that would be in other copies too; default: ``left_out`` is all.
 
     Raises:
         RecipeError: as ``copy_documents``.
     """
-    before = pool.card.dropped
-    dropped = {reason: before.get(reason, 0) + count for reason, count in left_out.items()}
+    dropped = added(pool.card.dropped, left_out)
+    since = added(pool.card.source.get(SINCE, {}), left_out if elsewhere is None else elsewhere)
+    source = {**readings_of(pool.card), **source, **({SINCE: since} if since else {})}
     copy_documents(
         pool, chosen, path, source=source, dropped=dropped,
         tags=lambda row: row.tags if (said := tags(row.document)) is None else said,
     ).close()  # fmt: skip
     return _finished(pool, path)
+
+
+def added(before: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """The sum of two counts by reason.
+
+    >>> added({"empty": 1}, {"empty": 2, "duplicate": 3})
+    {'empty': 3, 'duplicate': 3}
+    """
+    return {reason: before.get(reason, 0) + more.get(reason, 0) for reason in {**before, **more}}
+
+
+def readings_of(card: Card) -> dict[str, Any]:
+    """What was read for a pool and those that it extends, as one reading; nothing where that is on record."""
+    parts = [card.source, *(entry["source"] for entry in card.source.get(EXTENDS, ()))]
+    if len(parts) == 1 or not all(isinstance(part.get("read"), Mapping) for part in parts):
+        return {}
+    tallies = [part["read"] for part in parts]
+    keys = dict.fromkeys(key for tally in tallies for key in tally)
+    read: dict[str, Any] = {
+        key: sum(tally.get(key) or 0 for tally in tallies) for key in keys if key != "quarantined"
+    }
+    read["quarantined"] = reduce(added, (tally["quarantined"] for tally in tallies))
+    splits = [part[SPLIT] for part in parts if SPLIT in part]
+    documents = reduce(added, (split["documents"] for split in splits), dict[str, int]())
+    return {"read": read, **({SPLIT: {**splits[0], "documents": documents}} if splits else {})}
 
 
 def _finished(pool: Pool, path: Path) -> Pool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from recipe.pools.adopting import EXTENDS
 from recipe.pools.card import Card
+from recipe.pools.copied import SINCE
 from recipe.pools.listing import listed
 from recipe.pools.pool import Pool
 from recipe.pools.splits import SPLIT
@@ -76,8 +77,11 @@ def left_out(card: Card) -> dict[str, Any]:
             others = {k: n for k, n in one[SPLIT]["documents"].items() if k != one[SPLIT]["name"]}
             elsewhere += sum(others.values())
     read = sum(one["read"]["read"] for one in readings)
+    since = card.source.get(SINCE, {})  # what a copy of the pool left out was a document when it was read
+    reasons.update(since)
     told = {reason: count for reason, count in reasons.items() if count}
-    adds_up = read == kept + sum(told.values()) and kept == card.num_documents + elsewhere
+    adds_up = read == kept - sum(since.values()) + sum(told.values())
+    adds_up = adds_up and kept == card.num_documents + elsewhere + sum(since.values())
     return {**plain, "elsewhere": elsewhere, "reasons": told, "read": read, "adds_up": adds_up}
 
 

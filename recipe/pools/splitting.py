@@ -61,6 +61,8 @@ def split_pool(
                 for name in empty
             ],
         )  # fmt: skip
+    gone = {OTHER_SPLIT: sum(left_out), WITHDRAWN: len(pool.erased)}
+    gone = {reason: count for reason, count in gone.items() if count}
     pools = dict[str, Pool]()
     for index, name in enumerate(split.names):
         source = {SPLIT: {**split.to_plain(), "name": name, "documents": counts}}
@@ -68,7 +70,9 @@ def split_pool(
             reasons = {OTHER_SPLIT: left_out[index]} if left_out[index] else {}
             if not index and len(pool.erased):
                 reasons[WITHDRAWN] = len(pool.erased)
-            new = write_copy(pool, assigned == index, folder / name, source=source, left_out=reasons)
+            new = write_copy(
+                pool, assigned == index, folder / name, source=source, left_out=reasons, elsewhere=gone
+            )
         else:
             tell(f"{new.path} is up to date")
         pools[name] = new
