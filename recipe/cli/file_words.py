@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import PurePosixPath
 from typing import Any, get_args
 
 from recipe.cli.options import whole
 from recipe.config.files import Delimiter, TokenType
+from recipe.pools.foreign.form import Form
+from recipe.pools.opening import open_pool
+from recipe.pools.pool import Pool
 
 FILE_WORDS = ("eos", "bos", "dtype", "column", "documents", "boundaries")
 """Keys of a pool, and options without their dashes."""
@@ -25,6 +29,13 @@ def add_file_words(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--boundaries", metavar="ENDING", help="ending of files that say where documents end: .csv.gz"
     )
+
+
+def open_worded(path: str, args: argparse.Namespace) -> Pool:
+    """The pool at a path or URL, files made elsewhere read as the options say."""
+    said = file_words(args)
+    marks = {key: said.pop(key, None) for key in ("eos", "bos")}
+    return open_pool(path, PurePosixPath(path).name or path, **marks, form=Form(**said))
 
 
 def file_words(args: argparse.Namespace) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
+from recipe.cli.file_words import add_file_words, open_worded
 from recipe.cli.options import add_json, number, whole
 from recipe.cli.output import print_json, print_tables, say
 from recipe.errors import RecipeError
-from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.sheet import LARGEST, VALUES, sheet_of
 from recipe.report.pool_sheet import sheet_tables
@@ -32,7 +31,7 @@ cursor, hide or reorder text are named, like ⟨U+001B⟩; what cannot be decode
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pool and how much of it is shown."""
     parser.epilog = EXAMPLE
-    add_opened(parser)
+    parser.add_argument("pool", metavar="POOL", help="folder or URL of the pool, or what a recipe names")
     parser.add_argument(
         "--samples", type=whole, default=SAMPLES, metavar="N", help=f"documents drawn (default: {SAMPLES})"
     )
@@ -53,19 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--largest", type=whole, default=LARGEST, metavar="N", help=f"largest ones (default: {LARGEST})"
     )
+    add_file_words(parser)
     add_json(parser)
-
-
-def add_opened(parser: argparse.ArgumentParser) -> None:
-    """Declare a pool, and the marks of one that was made elsewhere."""
-    parser.add_argument("pool", type=Path, metavar="POOL", help="folder of the pool, or what a recipe names")
-    parser.add_argument("--eos", type=whole, metavar="ID", help="of files made elsewhere: the end mark")
-    parser.add_argument("--bos", type=whole, metavar="ID", help="of files made elsewhere: the begin mark")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Show it."""
-    with open_pool(args.pool, args.pool.name, eos=args.eos, bos=args.bos) as pool:
+    with open_worded(args.pool, args) as pool:
         sheet = sheet_of(pool, largest=args.largest, values=args.values)
         tokenizer = _tokenizer(pool, args.tokenizer)
         sheet["samples"] = samples_of(pool, args.samples, args.seed, tokenizer, args.tokens)

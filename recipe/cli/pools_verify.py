@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from recipe.cli.file_words import add_file_words, open_worded
 from recipe.cli.options import add_json, check_sources, number, sample_of, whole
 from recipe.cli.output import print_json, progress
 from recipe.errors import RecipeError
@@ -15,7 +16,7 @@ from recipe.pools.agreement import document_findings
 from recipe.pools.beside import check_beside
 from recipe.pools.card import CARD_NAME, card_text
 from recipe.pools.finding import Finding
-from recipe.pools.opening import OWN_FILES, open_pool
+from recipe.pools.opening import OWN_FILES
 from recipe.pools.pool import Pool
 from recipe.pools.sheet import left_out
 from recipe.run.tracing.round_trips import FATES, LOST, RoundTrips, round_trips
@@ -57,14 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sources", action="append", default=[], metavar="DIR|URL", help="where the texts are; repeatable"
     )
     parser.add_argument(
-        "--documents",
+        "--texts",
         type=number(1, grouped=True),
         default=DOCUMENTS,
         metavar="N",
-        help=f"to look at with the tokenizer (default: {DOCUMENTS:,}; all with --full)",
+        help=f"documents to look at with the tokenizer (default: {DOCUMENTS:,}; all with --full)",
     )
-    parser.add_argument("--eos", type=whole, metavar="ID", help="of files made elsewhere: the end mark")
-    parser.add_argument("--bos", type=whole, metavar="ID", help="of files made elsewhere: the begin mark")
+    add_file_words(parser)
     add_json(parser)
 
 
@@ -83,7 +83,7 @@ def execute(args: argparse.Namespace) -> int:
 def _verified(path: Path, args: argparse.Namespace) -> dict[str, Any]:
     """What was found in one pool."""
     try:
-        pool = open_pool(path, path.name, eos=args.eos, bos=args.bos)
+        pool = open_worded(str(path), args)
     except RecipeError as error:
         if not any((path / name).exists() for name in (CARD_NAME, *OWN_FILES)):
             raise
@@ -96,6 +96,9 @@ def _verified(path: Path, args: argparse.Namespace) -> dict[str, Any]:
         notes = []
         if pool.layout.table is None:
             notes.append("files made elsewhere carry no hashes: sizes, indices and boundaries were compared")
+        elif pool.layout.remote is not None:
+            found += _counts(pool)
+            notes.append("in a store: prepare.json and what it names were not looked at")
         else:
             beside, notes = check_beside(path)
             found += [*beside, *_card(pool), *_counts(pool)]
@@ -147,7 +150,7 @@ def _documents(pool: Pool, *, quiet: bool) -> list[Finding]:
 
 
 def _trips(pool: Pool, args: argparse.Namespace) -> RoundTrips:
-    count = None if args.full else args.documents
+    count = None if args.full else args.texts
     return round_trips(pool, maker_of(pool, args.tokenizer), count, args.seed, args.sources)
 
 

@@ -161,7 +161,7 @@ def _stretch(pool: Pool, start: int, stop: int) -> NDArray[Any]:
     for index, (first, last) in enumerate(zip(pool.part_offsets[:-1], pool.part_offsets[1:], strict=True)):
         if first < stop and start < last:
             low, high = max(start, int(first)) - int(first), min(stop, int(last)) - int(first)
-            pieces.append(np.asarray(pool.part(index)[low:high]))
+            pieces.append(np.asarray(pool.span(index, low, high)))
     return pieces[0] if len(pieces) == 1 else np.concatenate([*pieces, np.zeros(0, pool.token_dtype)])
 
 
