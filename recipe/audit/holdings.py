@@ -15,6 +15,7 @@ from recipe.audit.course import Course
 from recipe.audit.findings import Finding, compared, shown
 from recipe.audit.record import read_sealed
 from recipe.config import Recipe, Rule
+from recipe.config.places import place
 from recipe.config.view import parent_name
 from recipe.errors import RecipeError
 from recipe.pools import Pool, open_pool
@@ -122,7 +123,7 @@ def _paths(folder: Path, course: Course, recipes: Mapping[str, Recipe], root: Pa
     """Of the pools in force, and of those that only rows behind a rewind were served from."""
     declared = {name: recipe.folder(name) or name for name, recipe in recipes.items()}
     if root is not None:
-        return {name: _below(root, name, Path(place)) for name, place in declared.items()}
+        return {name: _below(place(root), name, place(said)) for name, said in declared.items()}
     latest: Plain = {}
     if course.numbered[0]:
         file = read_sealed(folder, manifest_path(folder, course.numbered[0]))
@@ -135,10 +136,10 @@ def _paths(folder: Path, course: Course, recipes: Mapping[str, Recipe], root: Pa
             if not isinstance(holding, dict) or holding.get("fingerprint") != held.get("fingerprint"):
                 continue
             if isinstance(holding.get("path"), str):
-                paths[name] = Path(holding["path"])
+                paths[name] = place(holding["path"])
                 break
         else:
-            paths[name] = Path(declared[name])
+            paths[name] = place(declared[name])
     return paths
 
 
@@ -235,7 +236,7 @@ def _check_lengths(pool: Pool) -> list[Finding]:
     """The files that every recomputation stands on: read whole whatever the sample."""
     findings = []
     for name in BOUNDARIES:
-        record, path = pool.card.files.get(name), pool.path / name
+        record, path = pool.card.files.get(name), pool.layout.folder / name
         if record is not None and (observed := file_hash(path)) != record.hash:
             findings.append(Finding("contents", str(path), record.hash, observed))
     return findings

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from recipe.cli.output import progress, say
 from recipe.config import Recipe, load_recipe
+from recipe.config.places import in_store
 from recipe.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -65,4 +66,4 @@ def _missing(recipe: Recipe, source: str) -> list[str]:
     own = {name: pool for name, pool in recipe.pools.items() if pool.of is None}
     if any(name not in shipped or pool.path != shipped[name].path for name, pool in own.items()):
         return []
-    return [name for name in own if not recipe.pool_path(name).exists()]
+    return [name for name in own if not (in_store(path := recipe.pool_path(name)) or path.exists())]

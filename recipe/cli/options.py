@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote
 
+from recipe.config.places import place
 from recipe.errors import Problem, RecipeError
 
 RECIPE_WORDS = (
@@ -37,7 +38,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_pools_root(parser: argparse.ArgumentParser) -> None:
     """Declare ``--pools-root``: pools that are elsewhere than on record."""
-    parser.add_argument("--pools-root", type=Path, metavar="DIR", help="where the pools are on this machine")
+    parser.add_argument(
+        "--pools-root", type=place, metavar="DIR|URL", help="where the pools are, seen from this machine"
+    )
 
 
 def add_row_sources(parser: argparse.ArgumentParser, rows: argparse._ActionsContainer | None = None) -> None:

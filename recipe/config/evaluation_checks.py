@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from recipe.config.evaluation import ScoringRule
 from recipe.config.partial import given_of, run_checks
+from recipe.config.places import place
 from recipe.config.problems import Fault
 from recipe.config.recipe import Recipe, Rule
 
@@ -78,4 +78,4 @@ def _pools(recipe: Recipe, _: ScoringRule) -> Iterator[Fault]:
 
 def _place(root: str, path: str) -> str:
     """A folder, however it is written; links are followed when pools are opened."""
-    return os.path.normpath((Path(root).expanduser() / Path(path).expanduser()).absolute())
+    return os.path.normpath(place(root, path).absolute())

@@ -69,3 +69,13 @@ def place(*parts: str | PurePath) -> Path:
 def is_stored(path: PurePath) -> bool:
     """Whether a path that ``place`` gave lies in a store."""
     return isinstance(path, StorePath)
+
+
+def in_store(path: str | PurePath) -> StorePath | None:
+    """The place in a store that a path or URL means; None: it is one of this machine.
+
+    >>> in_store("pools/english"), in_store("s3://bucket/english")
+    (None, StorePath('s3://bucket/english'))
+    """
+    found = place(path)
+    return found if isinstance(found, StorePath) else None

@@ -33,6 +33,7 @@ from recipe.config.model import (
     TokenizerConfig,
 )
 from recipe.config.partial import Model
+from recipe.config.places import place
 from recipe.config.slicing import Align, Oversize, Specials, Tail
 from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
@@ -317,7 +318,7 @@ class Recipe(Model):
         path = self.folder(pool_name)
         if path is None:
             raise ValueError(f"pool {pool_name!r} has no path")
-        return Path(self.pools_root or "").expanduser() / Path(path).expanduser()
+        return place(self.pools_root or "", path)
 
     def group_shares(self, stage_name: str) -> Mapping[str, Fraction]:
         """The share of every group in a stage: the sum over its pools."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from recipe.config.places import StorePath, in_store
 from recipe.errors import RecipeError
 from recipe.pools.blocks import file_hash
 from recipe.pools.card import BOUNDARIES, CARD_NAME, WITHDRAWN_NAME, Card, read_card
@@ -78,7 +79,9 @@ def open_metadata(
     Raises:
         RecipeError: no card, or files of another size or with other contents than it states.
     """
-    place = Path(path)
+    place, url = Path(path), in_store(path)
+    if url is not None:
+        return _open_stored(url, name, (eos, bos))
     if not (place / CARD_NAME).is_file():
         raise RecipeError.single(
             f"pool {name}", str(place), given=f"no {CARD_NAME}" if place.is_dir() else "no such folder",
@@ -93,6 +96,18 @@ def open_metadata(
     for file in edges:
         _check_hash(place / file, card.files[file].hash)
     return own_pool(place, name, card, (eos, bos))
+
+
+def _open_stored(url: StorePath, name: str, marks: tuple[int | None, int | None]) -> Pool:
+    """The same of a pool in a store: its boundaries are copied here."""
+    # what talks to stores: only pools that lie in one have a use for it
+    from recipe.pools.remote.opening import open_in_store
+
+    pool = open_in_store(url, name, marks, tokens=False)
+    for file in metadata_files(pool.card):
+        if file != CARD_NAME:
+            _check_hash(pool.layout.folder / file, pool.card.files[file].hash)
+    return pool
 
 
 def _check_hash(path: Path, expected: str) -> None:

@@ -56,6 +56,7 @@ def open_pool(
         # what talks to stores: only pools that lie in one have a use for it
         from recipe.pools.remote.opening import open_in_store
 
+        refuse_form(name, form, f"{found} is in a store, where pools are our own")
         return open_in_store(found, name, (eos, bos))
     try:
         return _open(found, name, Said(form, (eos, bos)))
@@ -114,34 +115,33 @@ def own_pool(
 ) -> Pool:
     """The pool of a card; ``declared`` are the eos and bos that the recipe states. No file is opened.
 
-    ``remote``: of a pool in a store, whose files are copied to ``path`` when they are first asked for.
+    ``remote``: of a pool in a store, whose files are copied to ``path`` when somebody opens them.
     """
-    at = path.joinpath if remote is None else remote.file
     documents = np.cumsum([0, *(part.documents for part in card.parts)], dtype=np.int64)
     offsets = np.cumsum([0, *(part.tokens for part in card.parts)], dtype=np.int64)
 
     def load_offsets() -> NDArray[np.int64]:
-        return _load_edges(at("offsets.npy"), card, card.num_documents + 1, int(offsets[-1]))
+        return _load_edges(path / "offsets.npy", card, card.num_documents + 1, int(offsets[-1]))
 
     def load_units() -> NDArray[np.int64]:
-        return _load_edges(at("units.npy"), card, card.num_units + 1, int(documents[-1]))
+        return _load_edges(path / "units.npy", card, card.num_units + 1, int(documents[-1]))
 
     def load_sections() -> NDArray[np.int64]:
-        return _load_rising(at(SECTIONS_NAME), card, int(offsets[-1]))
+        return _load_rising(path / SECTIONS_NAME, card, int(offsets[-1]))
 
     def load_needs() -> NDArray[np.int64]:
-        return _load_rows(at(NEEDS_NAME), card, int(offsets[-1]), 4)
+        return _load_rows(path / NEEDS_NAME, card, int(offsets[-1]), 4)
 
     def load_repeats() -> NDArray[np.int64]:
-        return _load_rows(at(REPEATS_NAME), card, int(offsets[-1]), 2)
+        return _load_rows(path / REPEATS_NAME, card, int(offsets[-1]), 2)
 
     def load_leads() -> NDArray[np.uint32]:
         record = card.files[LEADS_NAME]
         hashed = record.hash if record.bytes <= _HASHED_AT_OPENING else None
-        return map_npy(at(LEADS_NAME), card.num_documents, _UINT32, expected_hash=hashed)
+        return map_npy(path / LEADS_NAME, card.num_documents, _UINT32, expected_hash=hashed)
 
     def load_erased() -> NDArray[np.int64]:
-        return _load_rising(at(WITHDRAWN_NAME), card, card.num_documents, least=0)
+        return _load_rising(path / WITHDRAWN_NAME, card, card.num_documents, least=0)
 
     layout = Layout(
         fingerprint=card.fingerprint,

@@ -23,6 +23,7 @@ from recipe.pools.card import Card, canonical_json
 from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_npy
 from recipe.pools.megatron import write_index
+from recipe.pools.remote.copied import CopiedPath
 from recipe.pools.table import either, row_groups
 
 AS_WRITTEN = " as first written"
@@ -36,10 +37,18 @@ def read_tokens(folder: Path, card: Card, start: int, stop: int) -> bytes:
     index = bisect_right(ends, start)
     while start < stop and index < len(ends):
         base = ends[index] - card.parts[index].bytes
-        with (folder / f"{card.parts[index].name}.bin").open("rb") as file:
-            found.append(pread(file.fileno(), min(stop, ends[index]) - start, start - base))
+        found.append(
+            _between(folder / f"{card.parts[index].name}.bin", start - base, min(stop, ends[index]) - base)
+        )
         start, index = ends[index], index + 1
     return b"".join(found)
+
+
+def _between(path: Path, start: int, stop: int) -> bytes:
+    if isinstance(path, CopiedPath):
+        return path.read_span(start, stop)
+    with path.open("rb") as file:
+        return pread(file.fileno(), stop - start, start)
 
 
 class RowsHash:

@@ -65,19 +65,15 @@ class Layout:
     check: Callable[[], list[Finding]] | None = None
     """Of imported files: what is wrong with them; None: indices of pairs are compared with token files."""
     remote: StoredFolder | None = None
-    """Where its files lie in a store: ``folder`` then holds copies of those that were asked for."""
-
-    def file(self, name: str) -> Path:
-        """A file of the folder beside its token files, on this machine."""
-        return self.folder / name if self.remote is None else self.remote.file(name)
-
-    def table_file(self) -> Path:
-        """The document table, on this machine."""
-        assert self.table is not None
-        return self.table if self.remote is None else self.remote.file(self.table.name)
+    """Where its files lie in a store: ``folder`` then holds copies of those that somebody opened."""
 
     notes: tuple[str, ...] = ()
     """What whoever uses the pool should know of its files."""
+
+    def table_file(self) -> Path:
+        """The document table of an own pool."""
+        assert self.table is not None
+        return self.table
 
     def files(self, index: int) -> tuple[Path, ...]:
         """The files of a part, the one with its tokens first."""
@@ -424,7 +420,7 @@ class Pool:
     def _rows_table(self) -> DocumentTable:
         if self._table is None:
             assert self.layout.table is not None
-            self._table = DocumentTable(self.layout.table_file())
+            self._table = DocumentTable(self.layout.table)
         return self._table
 
     def _numbers(self, documents: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

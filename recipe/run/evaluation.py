@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from recipe.config import Recipe
 from recipe.config.evaluation import ScoringRule
 from recipe.config.model import Labels
+from recipe.config.places import place
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools
 from recipe.pools import Pool, open_pool
@@ -66,9 +67,9 @@ def open_held_out(
     opened: dict[str, Pool] = {}
     problems: list[Problem] = []
     for area, path in paths.items():
-        place = Path(recipe.pools_root or "").expanduser() / Path(path).expanduser()
+        found = place(recipe.pools_root or "", path)
         try:
-            held = opened[area] = open_pool(place, area)
+            held = opened[area] = open_pool(found, area)
         except RecipeError as error:
             problems += [replace(p, where=f"{where}.{area}: {p.where}") for p in error.problems]
             continue

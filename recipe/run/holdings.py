@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from recipe.config import Recipe
+from recipe.config.places import place
 from recipe.errors import Problem, RecipeError
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
@@ -75,9 +76,9 @@ def known_paths(recipe: Recipe, holdings: Holdings, pools_root: Path | None) -> 
     path, one with an absolute path by its last component.
     """
     if pools_root is None:
-        return {name: Path(holding.path) for name, holding in holdings.items()}
-    root = pools_root.absolute()
-    paths = {name: Path(recipe.folder(name) or name) for name in recipe.pools}
+        return {name: place(holding.path) for name, holding in holdings.items()}
+    root = place(pools_root).absolute()
+    paths = {name: place(recipe.folder(name) or name) for name in recipe.pools}
     return {name: root / (path.name if path.is_absolute() else path) for name, path in paths.items()}
 
 

@@ -56,8 +56,8 @@ class StoredFolder:
         """Whether there was such a file."""
         return name in self.stamps
 
-    def file(self, name: str) -> Path:
-        """A small file, on this machine.
+    def fetch(self, name: str) -> None:
+        """Copy a small file to the folder, unless it is there.
 
         Raises:
             RecipeError: it is gone or changed, cannot be read, or is not what the card says; no room here.
@@ -76,7 +76,6 @@ class StoredFolder:
                 expected=f"room for {what.stamp.size:,} bytes of {what.url}",
                 fix=f"name another folder ({FOLDER})",
             ) from error  # fmt: skip
-        return path
 
     def _copy(self, what: Object, name: str, path: Path) -> None:
         assert what.stamp is not None

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from recipe.config.places import StorePath, place
 from recipe.errors import Problem, RecipeError
-from recipe.pools.card import CARD_NAME, Card, read_card
+from recipe.pools.card import BOUNDARIES, CARD_NAME, Card, read_card
 from recipe.pools.opening import check_marks, check_sizes, own_pool, own_sizes
 from recipe.pools.pool import Pool
 from recipe.pools.remote.asking import Object, ask, changed
+from recipe.pools.remote.copied import copied_from
 from recipe.pools.remote.folder import StoredFolder, mirror_of, split
 from recipe.pools.remote.loop import run
 from recipe.pools.remote.store import Stamp, is_missing, store_of
@@ -49,10 +50,10 @@ def open_in_store(url: StorePath, name: str, declared: Marks, *, tokens: bool = 
     except RecipeError as error:
         raise _at(error, folder, url) from error
     check_marks(url, name, card, declared)
-    sizes = own_sizes(card) if tokens else {file: record.bytes for file, record in card.files.items()}
+    sizes = own_sizes(card) if tokens else {f: card.files[f].bytes for f in BOUNDARIES if f in card.files}
     check_sizes(url, sizes, {file: stamp.size for file, stamp in stamps.items()})
     remote = StoredFolder(name, url, stamps, folder, _hashes(card))
-    pool = own_pool(folder, name, card, declared, remote)
+    pool = own_pool(copied_from(remote, folder), name, card, declared, remote)
     pool.path = url
     pool.layout = replace(pool.layout, reopen=partial(_reopened, stamps=stamps))
     return pool

@@ -9,6 +9,7 @@ from typing import Any
 
 from recipe.config import Recipe
 from recipe.config.naming import is_plain_name
+from recipe.config.places import in_store
 from recipe.config.view import filter_of, parent_name
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
@@ -45,7 +46,7 @@ def _is_shared(folder: str, wanted: Iterable[str | None]) -> bool:
 def _below(path: str | None) -> str | None:
     if path is None:
         return None
-    pure = PurePosixPath(path)
+    pure = in_store(path) or PurePosixPath(path)
     parts = pure.parts[-1:] if pure.is_absolute() else pure.parts
     plain = bool(parts) and all(is_plain_name(part) and "\\" not in part for part in parts)
     return "/".join(parts) if plain else None
@@ -104,7 +105,7 @@ def _pool(pool: Pool) -> Plain:
 def _inputs(pool: Pool) -> list[Any]:
     """The files a pool was prepared from, with their sizes and hashes, where that is on record."""
     try:
-        record = json.loads((pool.path / PREPARED_NAME).read_bytes())
+        record = json.loads((pool.layout.folder / PREPARED_NAME).read_bytes())
         inputs = record["inputs"]
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -68,7 +68,7 @@ def round_trips(
         roots: folders that held the sources; without them tokens are compared with those of their own text.
     """
     found = RoundTrips()
-    prepared = Prepared(pool.path)
+    prepared = Prepared(pool.layout.folder)
     for numbers in _chosen(pool, count, seed):
         rows = pool.rows(numbers)
         names = {row.document: prepared.name_of(row.source) for row in rows} if roots else {}

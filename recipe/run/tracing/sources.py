@@ -98,7 +98,7 @@ class Sources:
         except (OSError, ValueError):  # what reads tables says of one that is damaged
             self._texts |= {(pool.name, number): (None, _NO_TABLE) for number in numbers}
             return
-        prepared = Prepared(pool.path)
+        prepared = Prepared(pool.layout.folder)
         names = {row.document: prepared.name_of(row.source) for row in rows}
         held = prepared.read([name for name in names.values() if name is not None], self._roots)
         for row in rows:
