@@ -1,0 +1,141 @@
+"""Near-duplicates: texts go to datatrove as they are, and what it says comes back as pools."""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recipe.errors import RecipeError
+from recipe.pools import open_pool, write_pool
+from recipe.pools.chosen_ids import ChosenIds
+from recipe.pools.dedup import dedup_pools
+from recipe.text.handing import read_ids, write_texts
+from recipe.text.preparation import PrepareOptions
+from recipe.text.prepare import prepare_pool
+from recipe.text.sources import ReadOptions
+from recipe.text.tokenizers import ByteTokenizer, load_tokenizer
+
+BYTES = ByteTokenizer()
+
+
+def write_jsonl(path, records):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def lines_of(paths):
+    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+
+
+def test_texts_are_handed_out_with_ids_tags_and_groups(tmp_path):
+    rows = [{"id": i, "text": f"tëxt {i}\n", "lang": "en", "g": "g" if i % 2 else None} for i in range(7)]
+    write_jsonl(tmp_path / "a.jsonl", rows)
+    options = PrepareOptions(read=ReadOptions(tag_keys=("lang",), group_key="g"))
+    pool = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "a", BYTES, options)
+    paths = write_texts(pool, BYTES, tmp_path / "texts", file_documents=3)
+    assert [path.name for path in paths] == [f"texts-0000{i}.jsonl" for i in range(3)]
+    found = lines_of(paths)
+    assert [line["id"] for line in found] == [str(id) for id in pool.ids(np.arange(7))]  # in stored order
+    for line in found:
+        number = int(line["id"])
+        group = {"group": "g"} if number % 2 else {}
+        assert (line["text"], line["metadata"]) == (rows[number]["text"], {"lang": "en", **group})
+    with pytest.raises(RecipeError, match="there already"):
+        write_texts(pool, BYTES, tmp_path / "texts")
+
+
+def test_a_tag_called_like_the_group_is_not_lost_but_refused(tmp_path):
+    pool = write_pool(
+        tmp_path / "a", [[97]], vocab_size=257, eos=256, groups=["g"], tags=[{"group": "another"}]
+    )
+    with pytest.raises(RecipeError, match="a tag that is called 'group'"):
+        write_texts(pool, BYTES, tmp_path / "texts")
+    assert not (tmp_path / "texts").exists()
+
+
+def test_ids_come_from_lines_json_lines_and_folders(tmp_path):
+    (tmp_path / "ids.txt").write_text("a\n\nb c\r\n7\n")
+    write_jsonl(tmp_path / "kept" / "0.jsonl", [{"id": "x", "text": ""}, {"id": 3}])
+    (tmp_path / "kept" / "1.jsonl.gz").write_bytes(gzip.compress(b'{"id": "y"}\n'))
+    (tmp_path / "kept" / "stats.json").write_text("{}")
+    assert list(read_ids(tmp_path / "ids.txt")) == ["a", "b c", "7"]
+    assert list(read_ids(tmp_path / "kept")) == ["x", 3, "y"]
+    write_jsonl(tmp_path / "bad.jsonl", [{"id": "x"}, {"text": "no id"}])
+    with pytest.raises(RecipeError, match=r"bad\.jsonl:2"):
+        list(read_ids(tmp_path / "bad.jsonl"))
+    with pytest.raises(RecipeError, match="no such file"):
+        list(read_ids(tmp_path / "nothing"))
+
+
+def functions_of(*modules):
+    """Real texts of some length: documented functions of the standard library."""
+    found = {}
+    for module in modules:
+        for name, member in inspect.getmembers(module, inspect.isfunction):
+            if member.__module__ == module.__name__:
+                text = textwrap.dedent(inspect.getsource(member))
+                if len(text.split()) >= 80:
+                    found[f"{module.__name__}.{name}"] = text
+    return found
+
+
+def corpus(folder):
+    """Functions, and near copies of every third one: a word or two are others."""
+    import argparse
+    import ast
+    import difflib
+    import shutil
+    import statistics
+    import tarfile
+    import zipfile
+
+    texts = functions_of(argparse, ast, difflib, shutil, statistics, tarfile, zipfile)
+    copies = {}
+    for name in sorted(texts)[::3]:
+        words = texts[name].split(" ")
+        words[-2] = "another"
+        copies[f"{name}~"] = " ".join(words)
+    rows = [{"id": name, "text": text, "from": name.split(".")[0]} for name, text in (texts | copies).items()]
+    write_jsonl(folder / "functions.jsonl", rows)
+    return texts, copies
+
+
+def test_datatroves_minhash_takes_the_texts_and_its_answer_comes_back(tmp_path, tokenizer_file):
+    """Both ways back, ids or texts prepared anew, give the same tokens."""
+    pytest.importorskip("datatrove")
+    texts, copies = corpus(tmp_path)
+    assert len(copies) >= 8
+    tokenizer = load_tokenizer(tokenizer_file)
+    options = PrepareOptions(read=ReadOptions(tag_keys=("from",)))
+    pool = prepare_pool([tmp_path / "functions.jsonl"], tmp_path / "functions", tokenizer, options)
+    write_texts(pool, tokenizer, tmp_path / "texts")
+    script = Path(__file__).with_name("minhash.py")
+    work = tmp_path / "work"
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "texts"), str(work)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    removed = set(read_ids(work / "removed"))
+    near = {frozenset((name.removesuffix("~"), name)) for name in copies}
+    pairs = {frozenset((id.removesuffix("~"), f"{id.removesuffix('~')}~")) for id in removed}
+    assert len(near & pairs) >= len(near) - 1  # MinHash finds a near copy with a probability close to one
+    kept = ChosenIds.of(read_ids(work / "kept"), keep=True)
+    [one] = dedup_pools([pool.path], tmp_path / "unique", ids=kept)
+    new = open_pool(one.path, "functions")
+    assert one.left_out == {"near_duplicate": len(removed)}
+    assert set(new.ids(np.arange(new.num_documents))) == {*texts, *copies} - removed
+    dropped = ChosenIds.of(read_ids(work / "removed"), keep=False)
+    [other] = dedup_pools([pool.path], tmp_path / "again", ids=dropped)
+    assert open_pool(other.path, "functions").part(0).tobytes() == new.part(0).tobytes()
+    read = ReadOptions(tag_keys=("metadata",), include=("*.jsonl.gz",))
+    back = prepare_pool([work / "kept"], tmp_path / "back", tokenizer, PrepareOptions(read=read))
+    assert back.part(0).tobytes() == new.part(0).tobytes()  # ids were texts: the order is the same
+    assert [row.tags["from"] for row in back.rows([0, 1])] == [row.tags["from"] for row in new.rows([0, 1])]
