@@ -144,7 +144,7 @@ VERBS: dict[str, Verb] = {
         "recipe.cli.flags",
     ),
     "export": Verb(
-        "sequences, or a pool, as files for other programs: Parquet, Megatron, MDS, .npy, datatrove",
+        "sequences, or a pool, as files for other programs: Parquet, Megatron, MDS, .npy …",
         (
             "recipe export pools/web --format megatron --to out/web",
             "recipe export runs/demo --format parquet --to out",
@@ -300,6 +300,24 @@ VERBS: dict[str, Verb] = {
         "a pool's documents as JSON lines, for tools that find near-duplicates",
         ("recipe pools texts pools/web --to texts/web",),
         "recipe.cli.pools_texts",
+    ),
+    "pools repart": Verb(
+        "other token files for the same pool: parts merged or cut, the fingerprint stays",
+        ("recipe pools repart pools/web --part-tokens 1Gi --out pools/web-merged",),
+        "recipe.cli.pools_repart",
+    ),
+    "pools withdraw": Verb(
+        "a pool without the text of documents that were taken down",
+        (
+            "recipe pools withdraw pools/web --documents ids.txt --reason 'request 12' --out pools/web-2",
+            "recipe pools withdraw pools/web --document ID --reason 'no 13' --renumber --out pools/web-3",
+        ),
+        "recipe.cli.pools_withdraw",
+    ),
+    "pools twins": Verb(
+        "whether two pools hold the same documents, tokenised otherwise; tokens by length",
+        ("recipe pools twins pools/web pools/web-qwen3",),
+        "recipe.cli.pools_twins",
     ),
     "pools recount": Verb(
         "tokens of a pool's text under another tokenizer, exact or with an interval",

@@ -165,7 +165,7 @@ def _link_pairs(pool: Pool, folder: Path) -> bool:
     """Whether the pool is pairs already, all of which it holds: they are here now under other names."""
     layout = pool.layout
     paths = [layout.folder / name for name in layout.part_names]
-    if isinstance(pool, View) or len(pool.erased) or not paths or "://" in str(layout.folder):
+    if isinstance(pool, View) or len(pool.erased) or not paths or layout.remote is not None:
         return False
     files = [(path.with_name(path.name + ".bin"), path.with_name(path.name + ".idx")) for path in paths]
     if not all(tokens.is_file() and index.is_file() for tokens, index in files):

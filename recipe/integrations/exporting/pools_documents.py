@@ -69,13 +69,13 @@ def _documents(
 ) -> Documents:
     start, end, part = stretch
     edges = pool.offsets[start : end + 1] - pool.part_offsets[part]
-    tokens, lengths = pool.part(part), np.diff(edges)
+    tokens, lengths = pool.span(part, int(edges[0]), int(edges[-1])), np.diff(edges)
     if chosen.all():
-        return Documents(lengths=lengths, tokens=tokens[int(edges[0]) : int(edges[-1])], rows=rows)
-    spans = np.column_stack([edges[:-1], edges[1:]])[chosen].tolist()
+        return Documents(lengths=lengths, tokens=tokens, rows=rows)
+    spans = np.column_stack([edges[:-1], edges[1:]])[chosen] - edges[0]
     return Documents(
         lengths=lengths[chosen],
-        tokens=np.concatenate([tokens[begin:stop] for begin, stop in spans]),
+        tokens=np.concatenate([tokens[begin:stop] for begin, stop in spans.tolist()]),
         rows=rows.filter(pa.array(chosen)),
     )
 
@@ -95,7 +95,7 @@ def _stretches(pool: Pool, first: int, stop: int, most: int) -> Iterator[tuple[i
 def _rows(pool: Pool) -> Iterator[pa.Table]:
     """The document table a few rows at a time; of files without one, the numbers as ids."""
     if pool.layout.table is not None:
-        yield from row_groups(pool.layout.table, list(_COLUMNS))
+        yield from row_groups(pool.layout.table_file(), list(_COLUMNS))
         return
     for start in range(0, pool.num_numbers, ROW_GROUP):
         numbers = pa.array(range(start, min(start + ROW_GROUP, pool.num_numbers)), pa.int64())
@@ -108,7 +108,7 @@ def kinds_of(pool: Pool) -> tuple[Kind, Kind]:
     if pool.layout.table is None:
         return "int", "none"
     given = dict.fromkeys(_COLUMNS[:4], 0)
-    for rows in row_groups(pool.layout.table, list(given)):
+    for rows in row_groups(pool.layout.table_file(), list(given)):
         for name in given:
             given[name] += rows.num_rows - rows[name].null_count
     kinds: dict[tuple[bool, bool], Kind] = {
