@@ -9,7 +9,8 @@ from typing import Any, Literal
 from recipe.errors import Problem, RecipeError
 from recipe.pools.sections import Section
 
-TagValue = str | int | float | bool | None
+Scalar = str | int | float | bool | None
+TagValue = Scalar | list[Scalar]
 
 #: Problems named in one error; the rest is counted.
 MAX_PROBLEMS = 20

@@ -227,15 +227,16 @@ def _name(value: Any, what: str, key: str) -> str | int:
 
 
 def _tags(record: Mapping[str, Any], options: ReadOptions) -> dict[str, TagValue]:
-    """Scalar values of the tag keys; a mapping gives its own keys; missing ones give none."""
+    """Values of the tag keys, or lists of them; a mapping gives its own keys; missing ones give none."""
     tags: dict[str, TagValue] = {}
     for key in options.tag_keys:
         value = _find(record, key)
         if value is _MISSING:
             continue
         for name, item in value.items() if isinstance(value, dict) else [(key, value)]:
-            if not isinstance(item, str | int | float | bool | None):
-                raise _BadError("bad_tag", f"text, a number, true, false or null in {name!r}")
+            items = item if isinstance(item, list) and item else [item]
+            if not all(isinstance(one, str | int | float | bool | None) for one in items):
+                raise _BadError("bad_tag", f"text, numbers, true, false or null in {name!r}")
             tags[name] = item
     return tags
 

@@ -17,6 +17,7 @@ from recipe.errors import RecipeError
 from recipe.pools import open_pool, write_pool
 from recipe.pools.chosen_ids import ChosenIds
 from recipe.pools.dedup import dedup_pools
+from recipe.pools.where import passing
 from recipe.text.handing import read_ids, write_texts
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
@@ -139,3 +140,15 @@ def test_datatroves_minhash_takes_the_texts_and_its_answer_comes_back(tmp_path, 
     back = prepare_pool([work / "kept"], tmp_path / "back", tokenizer, PrepareOptions(read=read))
     assert back.part(0).tobytes() == new.part(0).tobytes()  # ids were texts: the order is the same
     assert [row.tags["from"] for row in back.rows([0, 1])] == [row.tags["from"] for row in new.rows([0, 1])]
+
+
+def test_tags_that_dedup_joined_go_out_and_come_back(tmp_path):
+    rows = [{"id": str(i), "text": "one page", "lang": lang} for i, lang in enumerate(("en", "zh"))]
+    write_jsonl(tmp_path / "a.jsonl", [*rows, {"id": "2", "text": "another", "lang": "de"}])
+    options = PrepareOptions(duplicates="drop", read=ReadOptions(tag_keys=("lang",)))
+    pool = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "a", BYTES, options)
+    write_texts(pool, BYTES, tmp_path / "texts")
+    again = PrepareOptions(read=ReadOptions(tag_keys=("metadata",)))
+    back = prepare_pool([tmp_path / "texts"], tmp_path / "back", BYTES, again)
+    assert [row.tags for row in back.rows([0, 1])] == [row.tags for row in pool.rows([0, 1])]
+    assert passing(back, {"lang": "zh"}).sum() == passing(back, {"lang": "en"}).sum() == 1
