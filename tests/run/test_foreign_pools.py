@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,6 +21,9 @@ import yaml
 
 import recipe
 from recipe.config import Recipe, recipe_from_plain
+from recipe.integrations.acceptance import verify_package
+from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.handover.delivery import Wanted
 from tests.pools.megatron_files import write_pair
 from tests.run.conftest import served, stage
 
@@ -27,6 +31,7 @@ EOS = 0
 DOCUMENTS = [np.random.default_rng(number).integers(1, 500, number % 37 + 1).tolist() for number in range(90)]
 STORED = [[*document, EOS] for document in DOCUMENTS]
 HALVES = [STORED[:40], STORED[40:]]
+WHY = Approval(reason="more", approved_by="Ada")
 Write = Callable[[Path], dict[str, Any]]
 
 
@@ -107,6 +112,7 @@ def mds(folder: Path) -> dict[str, Any]:
     return {}
 
 
+ENDINGS = {".bin", ".npy", ".ds", ".parquet", ".arrow", ".mds"}
 KINDS: list[Write] = [pairs, npy, raw, listed, datatrove, parquet, arrow, mds]
 
 
@@ -180,8 +186,7 @@ def test_C07_changed_files_are_refused_at_resume(plain, tmp_path):
     path = tmp_path / "run"
     with recipe.start_run(read(plain), path) as run:
         run.checkpoint(step=5)
-    names = {".bin", ".npy", ".ds", ".parquet", ".arrow", ".mds"}
-    file = next(file for file in sorted((tmp_path / "files").iterdir()) if file.suffix in names)
+    file = next(file for file in sorted((tmp_path / "files").iterdir()) if file.suffix in ENDINGS)
     data = bytearray(file.read_bytes())
     place = len(data) // 2
     data[place] ^= 1
@@ -217,3 +222,46 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
     assert done.returncode == -signal.SIGKILL
     with recipe.open_run(tmp_path / "run") as run:
         assert run.step == 7 and served(run.stream(), 7) == whole[7:]
+
+
+def test_their_files_travel_in_a_package(plain, tmp_path):
+    """With whatever is needed to read them; what is derived from them is made again there."""
+    with recipe.start_run(read(plain), tmp_path / "run") as run:
+        expected = run.stream().ground.pools[0].fingerprint
+        run.checkpoint(step=5)
+    package = recipe.hand_over_run(tmp_path / "run", tmp_path / "p", Wanted(archive="none", tokens=True))
+    (folder,) = {path.parent for path in package.path.rglob("files/*") if path.suffix in ENDINGS}
+    again = read({**plain, "pools": {**plain["pools"], "a": {**plain["pools"]["a"], "path": str(folder)}}})
+    assert recipe.make_plan(again).opened["a"].fingerprint == expected
+    assert verify_package(package.path).ok
+
+
+def test_files_are_named_by_a_pattern_and_viewed_by_length(tmp_path):
+    (tmp_path / "files").mkdir()
+    npy(tmp_path / "files")
+    (tmp_path / "files" / "notes.parquet").touch()
+    plain = over(tmp_path, {"path": "files/*.npy", "eos": EOS, "max_tokens": 20})
+    plain["pools"]["long"] = {"of": "a", "min_tokens": 21}
+    for one in plain["stages"].values():
+        one["quotas"] = {"a": "40%", "b": "20%", "long": "40%"}
+    plan = recipe.make_plan(read(plain))
+    short, long = (plan.opened[name].num_documents for name in ("a", "long"))
+    assert (short, long) == (sum(len(d) <= 20 for d in DOCUMENTS), sum(len(d) > 20 for d in DOCUMENTS))
+    with recipe.start_run(read(plain), tmp_path / "run") as run:
+        run.checkpoint(step=5)
+    assert recipe.audit_run(tmp_path / "run", full=True, workers=1).findings == ()
+
+
+def test_an_increment_behind_the_files_is_taken_up_by_an_amendment(tmp_path):
+    """A file that sorts behind the others: the pool has grown, and the reading goes on."""
+    (tmp_path / "files").mkdir()
+    plain = over(tmp_path, {"path": "files", "eos": EOS, **npy(tmp_path / "files")})
+    with recipe.start_run(read(plain), tmp_path / "run") as run:
+        run.checkpoint(step=5)
+    shutil.copytree(tmp_path / "files", tmp_path / "more")
+    np.save(tmp_path / "more" / "2.npy", np.array([1, 2, 3, EOS] * 50, np.uint16))
+    amend_run(tmp_path / "run", ["pools.a.path=more"], approval=WHY, opens="next-epoch")
+    with recipe.open_run(tmp_path / "run") as run:
+        assert run.step == 5
+        run.checkpoint(step=run.num_steps)
+    assert recipe.audit_run(tmp_path / "run", full=True, workers=1).findings == ()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.aligning import give_edges, reads_text
 from recipe.mixing.opening import close_pools
 from recipe.pools import Finding, Pool, open_pool
 from recipe.pools.card import CARD_NAME
+from recipe.pools.foreign.sidecar import BESIDE
 from recipe.pools.metadata import open_metadata
 from recipe.pools.views import join_families, open_as
 from recipe.run.canonical import Plain
@@ -38,6 +39,9 @@ def is_package(path: Path) -> bool:
 def check_sums(folder: Path) -> tuple[list[Finding], int]:
     """Every file against the list of checksums, in both directions; links are not followed.
 
+    What was derived from token files when somebody opened the pools is left out: it is made anew where it is
+    missing, and can be removed.
+
     Returns:
         what is wrong, and how many files the list has.
     """
@@ -59,9 +63,13 @@ def check_sums(folder: Path) -> tuple[list[Finding], int]:
         observed = sha256_of(folder / name) if observed == "" else observed
         if observed != expected:
             findings.append(Finding("checksums", name, expected, observed))
-    strangers = sorted(set(found) - set(listed) - {SUMS_NAME})
+    strangers = sorted(name for name in set(found) - set(listed) - {SUMS_NAME} if not _is_derived(name))
     findings += [Finding("checksums", name, "nothing: it is not on the list", "a file") for name in strangers]
     return findings, len(listed)
+
+
+def _is_derived(name: str) -> bool:
+    return PurePosixPath(name).parent.name == BESIDE
 
 
 def _files(folder: Path) -> dict[str, str]:
