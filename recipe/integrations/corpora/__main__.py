@@ -2,9 +2,10 @@
 
 FOLDER holds ``*.jsonl`` files of records ``{id, text, source, licence}``, named by what they are (``en_…``,
 ``zh_…``, ``code_…``, ``doc_…``, ``math…``, ``verified_…``; ``--group`` says otherwise). Each group becomes a
-pool, equal documents once; two of a hundred are held out. Then a recipe of two stages over the pools is
-planned, run, and audited, and held-out text is looked for in training. Every step is a verb of the command
-line, printed as it is done. The same command goes on where it was interrupted.
+pool, equal documents once, and a smaller one that is held out. Texts of several pools stay in the first
+of them, held-out ones first; held-out text is looked for in training before and after. Then a recipe of two
+stages is planned, run, audited and reported. Every step is a verb of the command line, printed as it is done.
+The same command goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do all steps and print the figures; 0, or 1 where the audit finds something, or 2."""
     args = _parser().parse_args(argv)
     try:
-        groups = text_groups(args.folder, _groups(args.group))
+        groups = text_groups(args.folder, _groups(args.group), args.held_out)
         work, steps = args.work.absolute(), (args.steps, max(1, args.steps // 4))
-        trial = Trial(groups=groups, work=work, tokenizer=args.tokenizer, eos=args.eos, steps=steps)
+        trial = Trial(
+            groups=groups, work=work, tokenizer=args.tokenizer, eos=args.eos, held_percent=args.held_percent,
+            steps=steps,
+        )  # fmt: skip
         done = dict(follow(trial))
     except RecipeError as error:
         print(error, file=sys.stderr)
@@ -52,6 +56,13 @@ def _parser() -> argparse.ArgumentParser:
         "--group", action="append", default=[], metavar="NAME=GLOB",
         help="files of a pool, by their names without .jsonl; before the usual ones; repeatable",
     )  # fmt: skip
+    parser.add_argument(
+        "--held-out", action="append", default=[], metavar="GLOB",
+        help="files that are held out as a whole; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--held-percent", type=int, default=2, help="of the documents of every other group (default: 2)"
+    )
     parser.add_argument(
         "--steps", type=int, default=256,
         help="of the first stage, of 65,536 positions each; the second has a quarter (default: 256)",

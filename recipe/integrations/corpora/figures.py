@@ -17,8 +17,9 @@ def pool_figures(groups: Sequence[TextGroup], done: Mapping[str, Measured]) -> l
     rows = []
     for group in groups:
         step = done[f"prepare {group.name}"]
-        splits = step.answer["splits"]
+        splits = step.answer.get("splits") or {group.name: step.answer}
         read = next(iter(splits.values()))["read"]
+        kept = [split["documents"] for split in splits.values()]
         tokens = sum(split["tokens"] for split in splits.values())
         rows.append(
             {
@@ -26,7 +27,8 @@ def pool_figures(groups: Sequence[TextGroup], done: Mapping[str, Measured]) -> l
                 "files": len(group.files),
                 "documents": read["read"],
                 "text MB": group.text_bytes / 1e6,
-                **{name: split["documents"] for name, split in splits.items()},
+                "trained": 0 if group.is_held_out else kept[0],
+                "held out": kept[-1],
                 "duplicate": read["duplicate"],
                 "empty": read["empty"],
                 "quarantined": sum(read["quarantined"].values()),
@@ -57,6 +59,31 @@ def step_figures(done: Mapping[str, Measured]) -> list[dict[str, Any]]:
     return [
         {"step": name, "seconds": one.seconds, "peak MiB": one.peak_bytes / 2**20, "passed": one.passed}
         for name, one in done.items()
+    ]
+
+
+def overlap_figures(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row for two pools that share a text: documents and tokens of the first."""
+    names = [pool["name"] for pool in answer["pools"]]
+    return [
+        {"pool": one, "holds too": two, "documents": documents, "tokens": answer["tokens"][row][column]}
+        for row, one in enumerate(names)
+        for column, two in enumerate(names)
+        if row < column and (documents := answer["documents"][row][column])
+    ]
+
+
+def unique_figures(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row a pool: what stays of it, and which pools before it have the rest."""
+    return [
+        {
+            "pool": pool["name"],
+            "documents": pool["documents"],
+            "kept": pool["kept"]["documents"],
+            "tokens": pool["kept"]["tokens"],
+            "copies of": ", ".join(f"{name} {count}" for name, count in pool["duplicates_of"].items()),
+        }
+        for pool in answer["pools"]
     ]
 
 
@@ -116,7 +143,10 @@ def page(groups: Sequence[TextGroup], done: Mapping[str, Measured]) -> Iterator[
     """All tables, one after another."""
     pools = pool_figures(groups, done)
     yield f"pools\n{table(pools)}\n\n{table([totals(pools)])}"
-    yield f"held-out text that is trained on\n{table(leak_figures(done['leakage'].answer))}"
+    yield f"texts of two pools\n{table(overlap_figures(done['overlap'].answer))}"
+    yield f"each text once\n{table(unique_figures(done['dedup'].answer))}"
+    for when in ("leakage before", "leakage"):
+        yield f"held-out text in training: {when}\n{table(leak_figures(done[when].answer))}"
     yield f"spent\n{table(spent_figures(done['run'].answer))}"
     yield f"steps\n{table(step_figures(done))}"
 

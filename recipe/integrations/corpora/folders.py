@@ -28,6 +28,8 @@ class TextGroup:
 
     name: str
     files: tuple[Path, ...]
+    is_held_out: bool = False
+    """Nothing trains on them."""
     documents: int
     stored_bytes: int
     text_bytes: int
@@ -36,8 +38,15 @@ class TextGroup:
     """The same, equal texts once."""
 
 
-def text_groups(folder: Path, groups: Mapping[str, str] = GROUPS) -> list[TextGroup]:
-    """The groups that have files, in the order of their priority.
+def text_groups(
+    folder: Path, groups: Mapping[str, str] = GROUPS, held_out: Sequence[str] = ()
+) -> list[TextGroup]:
+    """Files that are held out, each a group of its own; then the groups that have files, by priority.
+
+    Args:
+        folder: with ``*.jsonl`` in it.
+        groups: a pattern of file names, by name.
+        held_out: patterns of files that nothing trains on.
 
     Raises:
         RecipeError: no such folder, no file, or files that belong to no group.
@@ -45,7 +54,8 @@ def text_groups(folder: Path, groups: Mapping[str, str] = GROUPS) -> list[TextGr
     files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
     found: dict[str, list[Path]] = {name: [] for name in groups}
     left: list[Path] = []
-    for path in files:
+    held = [path for path in files if any(fnmatch(path.stem, pattern) for pattern in held_out)]
+    for path in (path for path in files if path not in held):
         name = next((name for name, pattern in groups.items() if fnmatch(path.stem, pattern)), None)
         (left if name is None else found[name]).append(path)
     if not files:
@@ -63,10 +73,11 @@ def text_groups(folder: Path, groups: Mapping[str, str] = GROUPS) -> list[TextGr
             for path in left
         ]
         raise RecipeError("corpora", problems)
-    return [_read(name, paths) for name, paths in found.items() if paths]
+    apart = [_read(path.stem, [path], is_held_out=True) for path in held]
+    return [*apart, *(_read(name, paths) for name, paths in found.items() if paths)]
 
 
-def _read(name: str, files: Sequence[Path]) -> TextGroup:
+def _read(name: str, files: Sequence[Path], *, is_held_out: bool = False) -> TextGroup:
     documents = text_bytes = distinct = 0
     seen: set[bytes] = set()
     for path in files:
@@ -78,6 +89,6 @@ def _read(name: str, files: Sequence[Path]) -> TextGroup:
                     seen.add(digest)
                     distinct += len(text)
     return TextGroup(
-        name=name, files=tuple(files), documents=documents, text_bytes=text_bytes,
+        name=name, files=tuple(files), is_held_out=is_held_out, documents=documents, text_bytes=text_bytes,
         stored_bytes=sum(path.stat().st_size for path in files), distinct_text_bytes=distinct,
     )  # fmt: skip

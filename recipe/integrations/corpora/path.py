@@ -13,15 +13,13 @@ from recipe.errors import RecipeError
 from recipe.integrations.corpora.folders import TextGroup
 from recipe.integrations.corpora.measured import Measured, run_verb
 
-SPLIT = "training=98%,validation=2%"
 QUOTAS: Mapping[str, Mapping[str, int]] = {
     "base": {"english": 40, "chinese": 15, "tutorials": 20, "code": 15, "maths": 8, "verified_code": 2},
     "long": {"english": 15, "chinese": 15, "tutorials": 30, "code": 25, "maths": 10, "verified_code": 5},
 }
 """Percent of a stage's tokens; a group that is not named, and one that is not there, gets none."""
-SEQUENCES = {2048: 32, 8192: 8}
-"""Sequences of a step, by context."""
 STEP = 2048 * 32
+"""Positions of a step."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,27 +27,28 @@ class Trial:
     """What is asked for."""
 
     groups: Sequence[TextGroup]
-    """In the order of their priority: of equal texts the first group's stays."""
+    """By priority: of equal texts the first group's stays."""
     work: Path
     tokenizer: str
     eos: str | None = None
+    held_percent: int = 2
+    """Documents of each group that are held out."""
     steps: tuple[int, int] = (256, 64)
     """Of the two stages; each step has 65,536 positions."""
     say: Callable[[str], None] = print
 
     @property
-    def recipe(self) -> Path:
-        """The recipe's file."""
-        return self.work / "recipe.yaml"
+    def prepared(self) -> dict[str, Path]:
+        """Pools as they are prepared, by priority: held-out ones, then those that are trained on."""
+        made = self.work / "prepared"
+        apart = {group.name: made / group.name for group in self.groups if group.is_held_out}
+        held = {f"{name}-held": made / name / f"{name}-held" for name in self.trained}
+        return {**apart, **held, **{name: made / name / name for name in self.trained}}
 
     @property
-    def run(self) -> Path:
-        """The run's folder."""
-        return self.work / "runs" / "corpora"
-
-    def pool(self, name: str, split: str) -> Path:
-        """A group's pool of a split."""
-        return self.work / "prepared" / name / split
+    def trained(self) -> list[str]:
+        """Names of the pools that are trained on."""
+        return [group.name for group in self.groups if not group.is_held_out]
 
 
 def follow(trial: Trial) -> Iterator[tuple[str, Measured]]:
@@ -59,45 +58,53 @@ def follow(trial: Trial) -> Iterator[tuple[str, Measured]]:
         RecipeError: a step is refused.
     """
     trial.work.mkdir(parents=True, exist_ok=True)
+    prepared, unique = trial.prepared, {name: trial.work / "pools" / name for name in trial.prepared}
+    _write(trial.work / "before.yaml", recipe_of(trial, prepared))
+    _write(trial.work / "recipe.yaml", recipe_of(trial, unique))
     for group in trial.groups:
         yield f"prepare {group.name}", _do(trial, prepare_words(trial, group))
-    _write_recipe(trial)
     for name, words in after_pools(trial).items():
         yield name, _do(trial, words)
 
 
 def prepare_words(trial: Trial, group: TextGroup) -> list[str]:
-    """The verb that makes a group's pools."""
-    eos = [] if trial.eos is None else ["--eos", trial.eos]
+    """The verb that makes a group's pools: one, or one that is trained on and one that is held out."""
+    name, eos = group.name, [] if trial.eos is None else ["--eos", trial.eos]
+    held = trial.held_percent
+    split = [] if group.is_held_out else ["--split", f"{name}={100 - held}%,{name}-held={held}%"]
     return [
-        "prepare", str(trial.work / "prepared" / group.name), *map(str, group.files),
+        "prepare", str(trial.work / "prepared" / name), *map(str, group.files),
         "--tokenizer", trial.tokenizer, *eos, "--tag-key", "licence", "--tag-key", "source",
-        "--duplicates", "drop", "--split", SPLIT,
+        "--duplicates", "drop", *split,
     ]  # fmt: skip
 
 
 def after_pools(trial: Trial) -> dict[str, list[str]]:
     """The verbs that follow, by the name of their step."""
+    prepared, work = [str(path) for path in trial.prepared.values()], trial.work
+    recipe, run = str(work / "recipe.yaml"), work / "runs" / "corpora"
     return {
-        "leakage": ["audit", "leakage", str(trial.recipe)],
-        "plan": ["plan", str(trial.recipe)],
-        "run": ["run", str(trial.recipe), "--name", trial.run.name, "--runs-dir", str(trial.run.parent)],
-        "audit": ["audit", str(trial.run)],
+        "overlap": ["pools", "overlap", *prepared],
+        "leakage before": ["audit", "leakage", str(work / "before.yaml")],
+        "dedup": ["pools", "dedup", "--out", str(work / "pools"), *prepared],
+        "leakage": ["audit", "leakage", recipe],
+        "plan": ["plan", recipe],
+        "run": ["run", recipe, "--name", run.name, "--runs-dir", str(run.parent)],
+        "audit": ["audit", str(run)],
+        "report": ["report", str(run)],
     }
 
 
-def recipe_of(trial: Trial) -> dict[str, Any]:
+def recipe_of(trial: Trial, pools: Mapping[str, Path]) -> dict[str, Any]:
     """Two stages, a longer context in the second, quotas for the groups that are there."""
-    names = [group.name for group in trial.groups]
-    tokenizer = (
-        trial.tokenizer if trial.tokenizer == "bytes" else {"path": str(Path(trial.tokenizer).absolute())}
-    )
+    names = trial.trained
+    bytes_or_path = trial.tokenizer if trial.tokenizer == "bytes" else str(Path(trial.tokenizer).absolute())
     return {
         "seed": 1,
-        "tokenizer": tokenizer,
-        "pools": {name: {"path": str(trial.pool(name, "training").absolute())} for name in names},
+        "tokenizer": bytes_or_path,
+        "pools": {name: {"path": str(pools[name])} for name in names},
         "evaluation": {
-            "pools": {name: str(trial.pool(name, "validation").absolute()) for name in names},
+            "pools": {name: str(path) for name, path in pools.items() if name not in names},
             "window": 2048, "stride": 640, "offset": 320,
         },
         "every_stage": {"chunk": "4Mi", "batch": {"tokens": STEP}},
@@ -130,8 +137,8 @@ def quotas(names: Sequence[str], wanted: Mapping[str, int]) -> dict[str, str]:
     return {name: "rest" if name == largest else f"{wanted.get(name, 0)}%" for name in names}
 
 
-def _write_recipe(trial: Trial) -> None:
-    trial.recipe.write_text(yaml.safe_dump(recipe_of(trial), sort_keys=False, allow_unicode=True), "utf-8")
+def _write(path: Path, recipe: Mapping[str, Any]) -> None:
+    path.write_text(yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True), "utf-8")
 
 
 def _do(trial: Trial, words: Sequence[str]) -> Measured:
