@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from textwrap import wrap
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from recipe.pools.about import CRAWLED, SYNTHETIC
 from recipe.report.datasheet import NOT_SYNTHETIC, OTHERS, READ, WITHOUT
 from recipe.report.datasheet_words import words
 from recipe.report.figures import ratio, readings
 from recipe.report.pools import NOT_STATED, SHORT, said
 from recipe.report.tables import table
 
+_WIDTH = 110
 _STYLE = """
 body { font: 15px/1.6 system-ui, sans-serif; color: #1a1a1a;
        margin: 2rem auto; max-width: 62rem; padding: 0 1rem }
@@ -153,12 +156,18 @@ def _pools(facts: Mapping[str, Any], w: Words) -> Section:
 def _about(facts: Mapping[str, Any], w: Words) -> Section:
     keys = [key for key in _ABOUT if any(key in one["about"] for one in facts["pools"].values())]
     rows = tuple(
-        (name, *(said(one["about"][key]) if key in one["about"] else w(NOT_STATED) for key in keys))
-        for name, one in facts["pools"].items()
+        (name, *(_stated(one["about"], key, w) for key in keys)) for name, one in facts["pools"].items()
     )
-    return Section(
-        title=w("What cards say"), text=(w("stated"),), columns=(w("pool"), *map(w, keys)), rows=rows
-    )
+    columns = (w("pool"), *map(w, keys))
+    return Section(title=w("What cards say"), text=(w("stated"),), columns=columns, rows=rows)
+
+
+def _stated(about: Mapping[str, Any], key: str, w: Words) -> str:
+    """What a card says of one thing; a dash where the pool's kind leaves nothing to say."""
+    if key in about:
+        return said(about[key])
+    belongs = {"generator": SYNTHETIC, "crawler": CRAWLED}.get(key)
+    return "–" if belongs is not None and about.get("kind") not in (None, belongs) else w(NOT_STATED)
 
 
 _ABOUT = (
@@ -215,7 +224,7 @@ def _not_stated(facts: Mapping[str, Any], w: Words) -> Section:
 def datasheet_tables(facts: Mapping[str, Any], lang: str = "en") -> Iterator[RenderableType]:
     """For a terminal."""
     for section in sections(facts, lang):
-        caption = "\n".join(section.text)
+        caption = "\n".join(line for text in section.text for line in wrap(text, _WIDTH) or [""])
         if section.rows:
             yield table(section.title, section.columns, section.rows, total=section.total, caption=caption)
         else:
