@@ -62,8 +62,9 @@ class Layout:
     """All files of each part, the one with its tokens first; None: ``.bin`` and ``.idx`` in the folder."""
     prefix: Callable[[int, int], str] | None = None
     """Of imported files: the fingerprint of the pool that parts ``[first, end)`` are alone."""
-    check: Callable[[], list[Finding]] | None = None
-    """Of imported files: what is wrong with them; None: indices of pairs are compared with token files."""
+    check: Callable[[bool], list[Finding]] | None = None
+    """Of imported files: what is wrong with them, looked at in full if True; None: indices of pairs are
+    compared with token files."""
     remote: StoredFolder | None = None
     """Where its files lie in a store: ``folder`` then holds copies of those that somebody opened."""
 
@@ -380,7 +381,7 @@ class Pool:
             hashes: their indices are compared with their token files.
         """
         if self.layout.check is not None:
-            return self.layout.check()
+            return self.layout.check(full)
         if self.layout.table is None:
             return verify_pairs(self.layout.folder / f"{name}.idx" for name in self.layout.part_names)
         found = verify_own(self.layout.folder, self.card, sample=None if full else sample, seed=seed)

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from recipe.errors import RecipeError
@@ -102,6 +104,31 @@ def test_C07_one_of_an_older_content_is_never_taken(tmp_path):
     np.array([1, 2, 3, 0], np.uint16).tofile(path)
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert open_pool(path, "p", eos=0).offsets.tolist() == [0, 4]
+
+
+@pytest.mark.parametrize("place", [130, -40])
+def test_where_documents_end_is_compared_with_its_hash(tmp_path, place):
+    """A flipped bit in a file of ours: in the numbers, or in the hash itself."""
+    open_pool(tokens(tmp_path / "a.u16"), "p", eos=0)
+    (kept,) = (tmp_path / ".recipe").iterdir()
+    data = bytearray(kept.read_bytes())
+    data[place] ^= 1
+    kept.write_bytes(data)
+    pool = open_pool(tmp_path / "a.u16", "p", eos=0)
+    with pytest.raises(RecipeError, match=r"with hash[\s\S]*remove a\.u16\."):
+        _ = pool.offsets
+    kept.unlink()
+    assert open_pool(tmp_path / "a.u16", "p", eos=0).offsets.tolist() == [0, 2, 4]
+
+
+def test_decoded_tokens_that_were_damaged_are_found_by_a_full_look(tmp_path):
+    pq.write_table(pa.table({"input_ids": [[1, 2], [3]]}), tmp_path / "a.parquet")
+    pool = open_pool(tmp_path, "p")
+    (kept,) = (tmp_path / ".recipe").glob("*.tokens")
+    kept.write_bytes(bytes([9]) + kept.read_bytes()[1:])
+    assert pool.verify() == []
+    (finding,) = pool.verify(full=True)
+    assert finding.where == str(kept)
 
 
 def test_a_builder_that_fails_leaves_nothing_and_the_next_one_builds(tmp_path):

@@ -5,6 +5,7 @@ Such a copy is made a file at a time, in bounded memory, with the ends of docume
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.pools.foreign.ends import ENDS, EndsWriter, damaged, map_ends, read_ends, tokens_digest
 from recipe.pools.foreign.form import Form
 from recipe.pools.foreign.identity import key_of
-from recipe.pools.foreign.scanning import ENDS, EndsWriter, MarkEnds, map_ends
+from recipe.pools.foreign.scanning import MarkEnds
 from recipe.pools.foreign.sidecar import LOG, derived
 from recipe.pools.foreign.token_file import Stretch, TokenFile, refuse
 
@@ -64,14 +66,16 @@ def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -
         with paths[0].open("wb") as tokens, paths[1].open("wb") as out:
             writer = EndsWriter(out)
             sink = _sink(writer, kind, mark)
-            at = 0
+            at, digest = 0, hashlib.blake2b(digest_size=32)
             for rows in encoded.rows():
                 ids = _narrowed(rows.ids, encoded, at)
-                tokens.write(np.ascontiguousarray(ids).data)
+                data = np.ascontiguousarray(ids).data
+                tokens.write(data)
+                digest.update(data)
                 sink(Rows(ids, rows.lengths))
                 at += len(ids)
             sink(None)
-            writer.close()
+            writer.close(digest.digest())
 
     kept, ends = derived(path, key_of(encoded.files, rule), ["tokens", ENDS], build)
     size = kept.stat().st_size
@@ -88,12 +92,23 @@ def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -
         files=encoded.files,
         tokens=stretch,
         num_documents=count,
-        ends=lambda: map_ends(ends, stretch.count),
+        ends=lambda: read_ends(ends, stretch.count),
+        verify=lambda: _verify(stretch, ends),
         beside=encoded.beside,
         unended=unended,
         copied_bytes=size + ends.stat().st_size,
         rule=encoded.rule,
     )
+
+
+def _verify(tokens: Stretch, ends: Path) -> None:
+    """Compare the decoded tokens with their hash."""
+    found, expected = (
+        hashlib.blake2b(tokens.map().data, digest_size=32).hexdigest(),
+        tokens_digest(ends, tokens.count),
+    )
+    if found != expected:
+        raise damaged(tokens.path, f"contents with hash {found[:16]}…", f"{expected[:16]}…, as was written")
 
 
 def _sink(writer: EndsWriter, kind: str, mark: int | None) -> Callable[[Rows | None], None]:

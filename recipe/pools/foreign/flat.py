@@ -12,9 +12,10 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from recipe.config.files import TokenType
+from recipe.pools.foreign.ends import map_ends, read_ends
 from recipe.pools.foreign.form import TOKEN_TYPES, Form, token_type
 from recipe.pools.foreign.lists import find_list, listed_ends
-from recipe.pools.foreign.scanning import map_ends, scanned_ends
+from recipe.pools.foreign.scanning import scanned_ends
 from recipe.pools.foreign.token_file import Stretch, TokenFile, refuse
 from recipe.pools.mapped import cannot_open, too_short
 
@@ -87,7 +88,7 @@ def _by_mark(path: Path, tokens: Stretch, begins: bool, marks: tuple[int | None,
         files=(path,),
         tokens=tokens,
         num_documents=len(ends),
-        ends=lambda: map_ends(kept, tokens.count),
+        ends=lambda: read_ends(kept, tokens.count),
         unended=int(not marked),
     )
 

@@ -84,7 +84,7 @@ def open_foreign(path: Path, found: Sequence[Found], said: Said, reopen: Callabl
         load_part=lambda index: parts[index].tokens.map(),
         part_files=tuple((*part.files, *part.beside) for part in parts),
         prefix=lambda first, end: _prefix(kind, said, parts[first:end]),
-        check=lambda: _changed(parts, hashes),
+        check=lambda full: _changed(parts, hashes, full),
         notes=tuple(_notes(parts, said, empty)),
     )
 
@@ -216,8 +216,8 @@ def _record(name: str, part: TokenFile, hashes: Sequence[str]) -> PartRecord:
     )
 
 
-def _changed(parts: Sequence[TokenFile], hashes: Sequence[list[str]]) -> list[Fault]:
-    """Files that are not what they were when the pool was opened, and ends that are none."""
+def _changed(parts: Sequence[TokenFile], hashes: Sequence[list[str]], full: bool) -> list[Fault]:
+    """Files that are not what they were when the pool was opened, ends that are none, damaged copies."""
     faults = []
     samples = samples_of(len(parts))
     for part, known in zip(parts, hashes, strict=True):
@@ -230,6 +230,8 @@ def _changed(parts: Sequence[TokenFile], hashes: Sequence[list[str]]) -> list[Fa
                 faults.append(Fault("contents", str(file), expected, observed))
         try:
             part.ends()
+            if full and part.verify is not None:
+                part.verify()
         except RecipeError as error:
             faults.append(
                 Fault(

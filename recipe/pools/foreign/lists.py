@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.pools.foreign.ends import ENDS, INT64, EndsWriter, read_ends
 from recipe.pools.foreign.identity import key_of
-from recipe.pools.foreign.scanning import ENDS, INT64, EndsWriter, map_ends
 from recipe.pools.foreign.sidecar import derived
 from recipe.pools.foreign.token_file import Stretch, check_ends, refuse
 
@@ -58,7 +58,7 @@ def listed_ends(tokens: Stretch, path: Path) -> Callable[[], NDArray[np.int64]]:
             writer.close()
 
     kept = derived(path, key_of((path,), [_FORMAT, tokens.count]), [ENDS], build)[0]
-    return lambda: map_ends(kept, tokens.count)
+    return lambda: read_ends(kept, tokens.count)
 
 
 def ends_of(numbers: NDArray[np.int64], num_tokens: int) -> NDArray[np.int64]:

@@ -6,21 +6,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from recipe.pools.foreign.ends import ENDS, INT64, EndsWriter
 from recipe.pools.foreign.identity import key_of
 from recipe.pools.foreign.sidecar import LOG, derived
-from recipe.pools.foreign.token_file import Stretch, refuse
-from recipe.pools.mapped import cannot_open, map_npy, too_short
+from recipe.pools.foreign.token_file import Stretch
+from recipe.pools.mapped import cannot_open, too_short
 
-INT64 = np.dtype("<i8")
-ENDS = "ends"
-"""Ending of files that hold where documents end."""
 _FORMAT = 1
 _CHUNK_BYTES = 1 << 23
 _LARGE_BYTES = 1 << 30
-_HEAD = 128
 
 
 def scanned_ends(tokens: Stretch, mark: int, *, begins: bool) -> Path:
@@ -89,47 +85,6 @@ class MarkEnds:
         """What is left behind the last mark is a document."""
         if self._last < self.seen:
             self._writer.write(np.array([self.seen], INT64))
-
-
-class EndsWriter:
-    """A ``.npy`` file of int64 whose length is known when it is closed."""
-
-    def __init__(self, out: BinaryIO) -> None:
-        """Into a file that is open for writing."""
-        self.count = 0
-        self._out = out
-        out.write(_header(0))
-
-    def write(self, ends: NDArray[np.integer]) -> None:
-        """Append."""
-        self._out.write(np.ascontiguousarray(ends, INT64).data)
-        self.count += len(ends)
-
-    def close(self) -> None:
-        """Write how many there are."""
-        self._out.seek(0)
-        self._out.write(_header(self.count))
-        self._out.flush()
-
-
-def map_ends(path: Path, num_tokens: int) -> NDArray[np.int64]:
-    """int64[documents] of such a file, mapped.
-
-    Raises:
-        RecipeError: it was damaged since: it does not end with the tokens.
-    """
-    ends = map_npy(path, None, INT64)
-    if (int(ends[-1]) if len(ends) else 0) != num_tokens:
-        raise refuse(path, given=f"ends up to token {ends[-1:]}", expected=f"{num_tokens}, their number",
-                     fix="remove this file: it is made again from the token file")  # fmt: skip
-    return ends
-
-
-def _header(count: int) -> bytes:
-    """128 bytes, whatever the count: it is written before the numbers are there, and again behind them."""
-    text = repr({"descr": npy_format.dtype_to_descr(INT64), "fortran_order": False, "shape": (count,)})
-    body = text.encode("latin1").ljust(_HEAD - 11) + b"\n"
-    return npy_format.magic(1, 0) + len(body).to_bytes(2, "little") + body
 
 
 def _read_full(file: BinaryIO, into: memoryview) -> int:

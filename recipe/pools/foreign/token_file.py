@@ -40,6 +40,8 @@ class TokenFile:
     """int64[num_documents]: where each document ends, in tokens of the part."""
     unended: int = 0
     """Documents that lack the mark which ends the others."""
+    verify: Callable[[], None] | None = None
+    """Raises RecipeError where a copy of ours is no longer what was written; reads all of it."""
     beside: tuple[Path, ...] = ()
     """Files that are needed to know how these are read, and have to go along with them."""
     copied_bytes: int = 0
