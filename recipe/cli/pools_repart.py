@@ -59,8 +59,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print_json(plain)
     else:
-        print(
-            f"{args.out}: parts: {new.num_parts:,}, before {old.num_parts:,}; {new.num_documents:,} documents, "
-            f"fingerprint {new.fingerprint[:16]}… as before"
-        )
+        parts = f"parts: {new.num_parts:,}, before {old.num_parts:,}"
+        same = f"documents: {new.num_documents:,}, fingerprint {new.fingerprint[:16]}… as before"
+        print(f"{args.out}: {parts}; {same}")
     return 0

@@ -93,6 +93,25 @@ def changed(holdings: Holdings, pools: Mapping[str, Pool]) -> dict[str, tuple[st
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
+def refuse_retokenised(holdings: Holdings, pools: Mapping[str, Pool], run: str) -> None:
+    """Raise RecipeError naming pools that are made with another tokenizer now; nothing makes up for that.
+
+    What a run read so far was counted, and its weights were trained, in ids of the old one.
+    """
+    fix = (
+        f"put that pool back; to go on with the others, branch with all of it read anew (recipe branch {run} "
+        "--data fresh …), or start a run from the weights (start:); ids of two tokenizers never mix"
+    )
+    problems = []
+    for name, pool in pools.items():
+        was, becomes = holdings[name].tokenizer if name in holdings else None, pool.card.tokenizer
+        if None not in (was, becomes) and was != becomes:
+            expected = f"tokenizer {was}, as the pool that the run read"
+            problems.append(Problem(f"pools.{name}", f"tokenizer {becomes}", expected, fix))
+    if problems:
+        raise RecipeError(f"{run}: pools made with another tokenizer", problems)
+
+
 def refuse_changed(differing: Mapping[str, tuple[str, str]], *, fix: str) -> None:
     """Raise RecipeError naming both fingerprints of every pool that changed, if one did."""
     if differing:

@@ -24,6 +24,7 @@ from recipe.run.holdings import (
     changed,
     known_paths,
     refuse_changed,
+    refuse_retokenised,
 )
 from recipe.run.ledger import TURN_KINDS, Row, check_chain, damaged, row_at
 from recipe.run.lost import check_nothing_lost
@@ -199,6 +200,7 @@ def open_place(
     pools = open_pools(state.recipe, paths)
     differing = changed(state.holdings, pools)
     try:
+        refuse_retokenised(state.holdings, {name: pools[name] for name in differing}, str(folder.path))
         if differing and accept_data_change and not place.from_state:
             if problems := pool_problems(state.recipe, pools):
                 raise RecipeError("pools that do not go together", problems)
