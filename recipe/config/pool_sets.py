@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from recipe.config.folders import below, is_there, names_in
 from recipe.config.model import PoolConfig
 from recipe.config.naming import is_key
-from recipe.config.problems import NOTHING, Fault, faults_of
+from recipe.config.problems import NOTHING, Fault, faults_of, nearest
 from recipe.config.vocabulary import VOCABULARY
 
 STAR = "*"
@@ -58,6 +58,8 @@ def expand_pool_sets(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[Faul
                 continue
             makers[name] = key
             found[name] = _laid_over({**deepcopy(own), "path": path}, written.get(name, {}))
+    if not faults:
+        faults += _nowhere(written, makers)
     ordered = {name: found[name] for name in _order(written, makers)}
     return {**data, "pools": ordered}, faults
 
@@ -92,6 +94,19 @@ def _order(written: Mapping[str, Any], makers: Mapping[str, str]) -> Iterator[st
             yield from (name for name, maker in makers.items() if maker == key)
         elif key not in makers:
             yield key
+
+
+def _nowhere(written: Mapping[str, Any], makers: Mapping[str, str]) -> Iterator[Fault]:
+    """Names of which something is said as of a set's pool, and that no set makes."""
+    for name, own in written.items():
+        if STAR in str(name) or name in makers or not isinstance(own, Mapping):
+            continue
+        if all(own.get(key) is None for key in ("path", "stock", "of")):
+            expected = f"a path, or a name that a set makes: {', '.join(makers)}"
+            given = "neither path nor stock, and no folder that makes it"
+            yield Fault(
+                ("pools", name, "path"), given, expected, nearest(name, makers, "write {path: FOLDER}")
+            )
 
 
 def _places(key: str, own: Any, root: str | None) -> tuple[dict[str, str], list[Fault]]:

@@ -93,6 +93,13 @@ def test_a_name_with_a_path_of_its_own_has_that_path(written):
     assert (recipe.pools["lang_en"].path, recipe.pools["lang_en"].max_epochs) == ("elsewhere", 3)
 
 
+def test_what_is_said_of_a_pool_that_no_folder_makes_is_told(written):
+    changed("groups:", "  lang_fr: {max_epochs: 6}\ngroups:")
+    ((where, given, expected, _),) = refused()
+    assert (where, given) == ("pools.lang_fr.path", "neither path nor stock, and no folder that makes it")
+    assert "lang_de, lang_en, lang_no" in expected
+
+
 def test_a_quota_of_the_pattern_makes_a_group_of_its_name(written):
     changed("langs: 40%", '"lang_*": 40%')
     changed('groups: {langs: {pools: ["lang_*"], within: {temperature: 0.3}}}\n', "")

@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +17,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import recipe
+from recipe.config.view import Filter
 from recipe.errors import RecipeError
 from recipe.integrations.exporting import PoolWanted, export_pool
 from recipe.integrations.exporting.pools import WRITERS
@@ -207,7 +211,7 @@ def test_two_exports_of_a_pool_are_the_same_bytes(pool, tmp_path, format):
 
 
 def test_a_view_is_exported_alone_in_stored_order(pool, tmp_path):
-    chosen = recipe.config.view.Filter({"lang": "no"}, None, None, "document")
+    chosen = Filter({"lang": "no"}, None, None, "document")
     exported(View(pool, chosen), tmp_path / "out", "parquet")
     rows = pq.read_table(tmp_path / "out").to_pylist()
     assert [row["id"] for row in rows] == [f"d{i}" for i in range(60) if i % 2]
@@ -227,6 +231,40 @@ def test_every_export_opens_as_a_pool_of_the_same_documents(tmp_path, format, vo
     with open_pool(tmp_path / "out", "again", eos=EOS, **said) as again:
         assert stored(again) == stored(pool)
         assert again.stock == pool.stock
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 30), min_size=1, max_size=40),
+    part_tokens=st.integers(1, 200),
+    tokens_per_file=st.integers(1, 200),
+    vocab_size=st.sampled_from([200, 100_000]),
+    format=st.sampled_from(list(WRITERS)),
+    chosen=st.sets(st.integers(0, 39)),
+)
+def test_export_and_import_are_inverse_whatever_the_parts_and_files(
+    lengths, part_tokens, tokens_per_file, vocab_size, format, chosen
+):
+    """Of a pool, and of the documents that a filter lets pass."""
+    documents = [np.arange(n) + 100 * number % 50 for number, n in enumerate(lengths)]
+    tags = [{"in": number in chosen} for number in range(len(lengths))]
+    with tempfile.TemporaryDirectory() as folder:
+        pool = recipe.write_pool(
+            Path(folder, "pool"),
+            documents,
+            vocab_size=vocab_size,
+            eos=EOS,
+            tags=tags,
+            part_tokens=part_tokens,
+        )
+        expected = stored(pool)
+        kept = [tokens for number, tokens in enumerate(expected) if number in chosen]
+        if kept and len(kept) < len(expected):
+            pool, expected = View(pool, Filter({"in": True}, None, None, "document")), kept
+        exported(pool, Path(folder, "out"), format, tokens_per_file=tokens_per_file)
+        said = {"form": Form(boundaries=".offsets.npy")} if format == "npy" else {}
+        with open_pool(Path(folder, "out"), "again", eos=EOS, **said) as again:
+            assert stored(again) == expected
 
 
 @pytest.mark.parametrize("format", ["npy", "parquet", "mds", "datatrove"])
