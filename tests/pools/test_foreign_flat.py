@@ -42,10 +42,12 @@ def test_F03_a_header_is_recognised_and_never_read_as_data(tmp_path):
 
 
 def test_F03_a_headerless_npy_asks_for_its_type(tmp_path):
-    raw(tmp_path / "bare.npy", TEN)
-    with pytest.raises(RecipeError, match="no header") as refused:
-        open_pool(tmp_path / "bare.npy", "p", eos=0)
+    for number in range(3):
+        raw(tmp_path / f"{number}.npy", TEN)
+    with pytest.raises(RecipeError, match=r"/0\.npy\n    given     no header") as refused:
+        open_pool(tmp_path, "p", eos=0)
     assert len(refused.value.problems) == 1 and "dtype: uint16" in str(refused.value)
+    assert "and so 2 more" in str(refused.value)
 
 
 def test_F03_a_type_that_contradicts_the_header_is_refused(tmp_path):
@@ -119,7 +121,9 @@ def test_D04_a_file_that_does_not_end_with_the_mark_is_told(tmp_path):
     assert pool.stored_marks(np.arange(3))[1].tolist() == [True, False, True]
     assert (pool.card.body_tokens, pool.card.special_tokens) == (4, 2)
     (note,) = pool.layout.notes
-    assert "1 of 2 files end without the mark 0, the first one a.u16: 1 documents are cut there" in note
+    assert (
+        "1 of 2 files end without the mark 0 (the first is a.u16): the last document of each is cut" in note
+    )
 
 
 def test_D04_a_file_without_any_mark_is_refused_with_the_number(tmp_path):
@@ -142,7 +146,7 @@ def test_marks_in_front_delimit_documents_too(tmp_path):
     pool = open_pool(tmp_path, "p", bos=9, form=Form(documents="bos"))
     assert bodies(pool) == [[1, 2], [3], [4], [5]]
     assert pool.offsets.tolist() == [0, 3, 5, 6, 8]
-    assert "1 of 2 files begin without the mark 9, the first one b.u16" in pool.layout.notes[0]
+    assert "1 of 2 files begin without the mark 9 (the first is b.u16)" in pool.layout.notes[0]
 
 
 def test_empty_documents_are_documents(tmp_path):

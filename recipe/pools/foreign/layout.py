@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -114,8 +114,19 @@ def _read(found: Sequence[Found], said: Said) -> list[TokenFile]:
             else:
                 parts.append(part)
     if problems:
-        raise RecipeError(str(found[0].path.parent), problems)
+        raise RecipeError(str(found[0].path.parent), _once_each(problems))
     return parts
+
+
+def _once_each(problems: Sequence[Problem]) -> list[Problem]:
+    """Of what is wrong with many files in the same way the first, and how many more there are."""
+    alike = dict[tuple[object, ...], list[Problem]]()
+    for problem in problems:
+        alike.setdefault((str(problem.given), problem.expected, problem.fix), []).append(problem)
+    return [
+        same[0] if len(same) == 1 else replace(same[0], given=f"{same[0].given}; and so {len(same) - 1} more")
+        for same in alike.values()
+    ]
 
 
 def _readings(found: Sequence[Found], said: Said) -> Iterator[Callable[[], TokenFile]]:
@@ -245,11 +256,13 @@ def _notes(parts: Sequence[TokenFile], said: Said, empty: Sequence[TokenFile]) -
     notes = []
     unended = [part for part in parts if part.unended]
     if unended:
-        what = "begin without" if said.form.documents == "bos" else "end without"
-        mark = said.marks[1 if said.form.documents == "bos" else 0]
+        first, mark, which = unended[0].files[0].name, said.marks[0], "last"
+        how = "end"
+        if said.form.documents == "bos":
+            how, mark, which = "begin", said.marks[1], "first"
         notes.append(
-            f"{len(unended)} of {len(parts)} files {what} the mark {mark}, the first one "
-            f"{unended[0].files[0].name}: {sum(p.unended for p in unended)} documents are cut there"
+            f"{len(unended)} of {len(parts)} files {how} without the mark {mark} (the first is {first}): "
+            f"the {which} document of each is cut"
         )
     if empty:
         names = ", ".join(part.files[0].name for part in empty[:5])
