@@ -124,7 +124,11 @@ def stretches_of(pool: Pool, left_out: NDArray[np.int64]) -> Iterator[Stretch]:
             measured = measure(pool, documents)
             starts = body_starts(pool, documents, measured) - pool.part_offsets[index]
             bodies = np.stack([starts, starts + measured.tokens], axis=1)
-            yield Stretch(pool.part(index), documents, bodies)
+            if pool.layout.remote is None:
+                yield Stretch(pool.part(index), documents, bodies)
+            elif len(bodies):  # of a pool in a store no more is read than this holds
+                low, high = int(bodies[:, 0].min()), int(bodies[:, 1].max())
+                yield Stretch(pool.span(index, low, high), documents, bodies - low)
 
 
 def slice_of(pool: Pool, documents: NDArray[np.int64], ngram: int) -> Slice:

@@ -33,7 +33,7 @@ from recipe.pools import Pool
 from recipe.sequences.bundles import bundled, joined_rows, packed
 from recipe.sequences.concat import Joining, join_runs
 from recipe.sequences.duplicates import without_duplicates
-from recipe.sequences.near_cuts import reading_of
+from recipe.sequences.near_cuts import cut_near
 from recipe.sequences.ownership import owned_elsewhere
 from recipe.sequences.pieces import body_starts
 from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks, order_name
@@ -285,17 +285,20 @@ def _slice(
 ) -> tuple[Sliced, int]:
     """The pieces, and how many were left out as duplicates."""
     pool, place, documents = at
-    cutting, reading = cutting_of(rule), None
-    if rule.align != "none":
-        wanted = whole(measured) if runs is None else runs
-        reading, _held = reading_of(pool, rule, (documents, measured), wanted)
+    cutting, of = cutting_of(rule), (pool, rule, documents)
     if runs is not None:
-        return slice_runs(measured, runs, cutting, reading), 0
+        return cut_near(of, measured, runs, lambda some, seen: slice_runs(measured, some, cutting, seen)), 0
     heads = None
     if rule.random_offset:
         offsets = key(place.seed, place.epoch, "offset", order_name(pool, place))
         heads = heads_of(measured, documents, cutting, offsets)
-    sliced, duplicates = slice_documents(measured, cutting, heads, reading), 0
+    sliced = cut_near(
+        of,
+        measured,
+        whole(measured),
+        lambda some, seen: slice_documents(measured, cutting, heads, seen, some),
+    )
+    duplicates = 0
     if rule.duplicates is not None:
         sliced, duplicates = without_duplicates(sliced, pool, (documents, measured), rule.duplicates)
     if rule.density is not None:

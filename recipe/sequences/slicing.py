@@ -111,6 +111,7 @@ def slice_documents(
     cutting: Cutting,
     heads: NDArray[np.int64] | None = None,
     reading: Reading | None = None,
+    runs: NDArray[np.int64] | None = None,
 ) -> Sliced:
     """Cut whole documents by a rule.
 
@@ -119,6 +120,7 @@ def slice_documents(
         cutting: the rule.
         heads: int64[num_documents]: tokens before the first window; default: none.
         reading: of a rule that aligns cuts: the tokens near them.
+        runs: of :func:`whole`, those to cut; default: all.
 
     >>> one = Documents(np.array([10]), np.array([False]), np.array([False]))
     >>> pieces = slice_documents(one, Cutting(4, 3, 4, tail=0, min_tail=1, oversize=0)).pieces
@@ -126,7 +128,8 @@ def slice_documents(
     [(0, 4, 0), (3, 7, 4), (6, 10, 7)]
     """
     given = np.zeros(len(documents.tokens), np.int64) if heads is None else heads
-    return Sliced(*cut_runs(documents, whole(documents), given, cutting, reading))
+    wanted = whole(documents) if runs is None else runs
+    return Sliced(*cut_runs(documents, wanted, given, cutting, reading))
 
 
 def slice_runs(

@@ -8,6 +8,7 @@ Token files are never copied: they are read by ranges, and to hand their path to
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path, PosixPath
 from typing import Protocol, Self
 
@@ -24,6 +25,10 @@ class Source(Protocol):
 
     def has(self, name: str) -> bool:
         """Whether there is such a file."""
+        ...
+
+    def size(self, name: str) -> int:
+        """Bytes of the file."""
         ...
 
     def fetch(self, name: str) -> None:
@@ -47,8 +52,7 @@ class CopiedPath(PosixPath):
         Raises:
             RecipeError: the file cannot be fetched, or holds tokens.
         """
-        folder, name = os.path.split(str(self))
-        source = _SOURCES.get(folder)
+        source, name = self._source()
         if source is not None and source.has(name):
             if name.endswith(".bin"):
                 raise RecipeError.single(
@@ -59,6 +63,17 @@ class CopiedPath(PosixPath):
             source.fetch(name)
         return str(self)
 
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """As the system says; of a file in the store its bytes alone, and nothing is fetched for it."""
+        source, name = self._source()
+        if source is None or not source.has(name):
+            return super().stat(follow_symlinks=follow_symlinks)
+        return os.stat_result((stat.S_IFREG | 0o444, 0, 0, 1, 0, 0, source.size(name), 0, 0, 0))
+
+    def _source(self) -> tuple[Source | None, str]:
+        folder, name = os.path.split(str(self))
+        return _SOURCES.get(folder), name
+
     def resolve(self, strict: bool = False) -> Self:
         """The same, fetched: links are followed in the folder's own path when it is made."""
         os.fspath(self)
@@ -66,8 +81,9 @@ class CopiedPath(PosixPath):
 
     def read_span(self, start: int, stop: int) -> bytes:
         """Bytes ``start..stop`` of a file in the store."""
-        folder, name = os.path.split(str(self))
-        return _SOURCES[folder].read(name, start, stop)
+        source, name = self._source()
+        assert source is not None, "of a folder that copied_from made"
+        return source.read(name, start, stop)
 
 
 def copied_from(source: Source, folder: Path) -> CopiedPath:

@@ -56,6 +56,10 @@ class StoredFolder:
         """Whether there was such a file."""
         return name in self.stamps
 
+    def size(self, name: str) -> int:
+        """Bytes of a file."""
+        return self.stamps[name].size
+
     def fetch(self, name: str) -> None:
         """Copy a small file to the folder, unless it is there.
 
