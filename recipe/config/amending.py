@@ -14,7 +14,8 @@ What the loss counts (``objective``) changes as ``quotas`` do; stated for a stag
 pool, and null takes it away.
 
 A new pool stands after the others, and has no share in a stage that does not name it: 0 % is written in, also
-in finished stages. Pools stay, with 0 % if need be, and so do stages that are finished or in progress.
+in finished stages. A pool set adds the pools of it that the recipe does not have. Pools stay, with 0 % if need
+be, and so do stages that are finished or in progress.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from recipe.config.amendment import Amendment, refusal
 from recipe.config.building import build_recipe, recipe_to_plain
 from recipe.config.change import Change
 from recipe.config.overrides import apply_change, read_overrides, refused
+from recipe.config.pool_sets import STAR, expand_pool_sets
 from recipe.config.problems import Fault
 from recipe.config.recipe import Recipe
 from recipe.config.stage import LENGTHS, OBJECTIVE, SHARES
@@ -62,7 +64,8 @@ def amended(
     amendment = Amendment(recipe, recipe_to_plain(recipe), finished, stage)
     changes, found = read_overrides(overrides)
     for change in changes:
-        found += _take(amendment, change)
+        for one in _of_set(change, recipe, found):
+            found += _take(amendment, one)
     is_about_shares = any(form in text for text in overrides for form in (*SHARES, OBJECTIVE))
     found += amend_shares(amendment, from_pool, is_about_shares=is_about_shares)
     name_new_pools(amendment)
@@ -90,6 +93,20 @@ def with_shares(recipe: Recipe, stage: str, shares: Mapping[str, Fraction]) -> R
 
 def _title(recipe: Recipe) -> str:
     return f"amendment of {recipe.name}"
+
+
+def _of_set(change: Change, recipe: Recipe, found: list[Fault]) -> Iterator[Change]:
+    """A new pool set as the pools that the recipe does not have yet; any other change as it is."""
+    place = change.place
+    if place[0] != "pools" or len(place) != 2 or STAR not in place[1] or change.kind not in ("add", "force"):
+        yield change
+        return
+    data = {"pools": {place[1]: change.value}, "pools_root": recipe.pools_root}
+    expanded, faults = expand_pool_sets(data)
+    found += faults
+    for name, pool in expanded["pools"].items():
+        if name not in recipe.pools:
+            yield Change(change.text, change.kind, f"pools.{name}", pool)
 
 
 def _take(amendment: Amendment, change: Change) -> list[Fault]:

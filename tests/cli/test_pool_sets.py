@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -61,3 +62,17 @@ def test_a_group_called_as_a_pattern_is_amended_by_its_name(multilingual, capsys
     with recipe.open_run("runs/multi") as run:
         shares = run.recipe.shares("main")
         assert shares["lang_en"] + shares["lang_no"] == shares["web"]
+
+
+def test_an_amendment_with_the_set_adds_the_pools_that_came_later(multilingual, capsys):
+    with recipe.start_run(recipe.load_recipe("multi.yaml"), "runs/multi") as run:
+        run.checkpoint(step=2)
+    recipe.write_pool("pools/multilingual/de", [np.arange(20)] * 60, vocab_size=100, eos=99)
+    words = ["+pools.lang_*={path: multilingual/*}", "stages.main.quotas.lang_de=10%", "--from", "web"]
+    assert main(["amend", "runs/multi", *words, "--reason", "German came", "--yes"]) == 0
+    with recipe.open_run("runs/multi") as run:
+        assert list(run.recipe.pools) == ["web", "lang_en", "lang_no", "lang_de"]
+        assert run.recipe.pools["lang_de"].path == "multilingual/de"
+        assert run.recipe.shares("main")["lang_de"] == Fraction(1, 10)
+    assert main(["amend", "runs/multi", "+pools.x_*={path: nowhere/*}", "--reason", "no", "--yes"]) == 2
+    assert "there is no folder pools/nowhere" in capsys.readouterr().err
