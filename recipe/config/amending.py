@@ -14,7 +14,7 @@ What the loss counts (``objective``) changes as ``quotas`` do; stated for a stag
 pool, and null takes it away.
 
 A new pool stands after the others, and has no share in a stage that does not name it: 0 % is written in, also
-in finished stages. A pool set adds the pools of it that the recipe does not have. Pools stay, with 0 % if need
+in finished stages. A pool set adds the pools that the recipe does not have. Pools stay, with 0 % if need
 be, and so do stages that are finished or in progress.
 """
 
