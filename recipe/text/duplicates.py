@@ -30,6 +30,7 @@ DUPLICATE, OTHER_SPLIT = MOST_SPLITS, 2 * MOST_SPLITS
 
 _FILES = PLACES, TAGS, TAG_PLACES, FINISHED = "placed.npy", "placed.tags", "placed.tags.npy", "placed.json"
 _SHOWN = 20
+_CACHED = 1 << 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +98,7 @@ class _Decided:
     def __init__(self, folder: Path, num_tasks: int, rule: Rule, tags: TagsWriter) -> None:
         self._rule, self._tags = rule, tags
         self._spilled = Spilled(folder, num_tasks)
+        self._rows = dict[int, tuple[Any, ...]]()
         self._tasks = [contents_of(folder, number) for number in range(num_tasks)]
         there = [(split, pool) for split, pool in enumerate(rule.extends) if pool is not None]
         self._known_splits = [split for split, _ in there]
@@ -124,6 +126,7 @@ class _Decided:
     def _settle(self, known: set[int], copies: list[int]) -> None:
         """Decide about the copies of one text; ``known``: splits of pools that have it already."""
         splits = self.places[copies].tolist()
+        self._rows.clear()
         if not self._rule.drop and len({*known, *splits}) == 1:
             return
         named = {copy: split for copy, split in zip(copies, splits, strict=True) if self._is_named(copy)}
@@ -146,19 +149,27 @@ class _Decided:
     def _keep_tags(self, first: int, gone: Sequence[int]) -> None:
         said: dict[bytes, Any] = {}
         for copy in gone:
-            tags = self._spilled.row(copy)[2]
+            tags = self._row(copy)[2]
             said.setdefault(canonical_json(tags), tags)
-        own = self._spilled.row(first)[2]
+        own = self._row(first)[2]
         if (joined := joined_tags(own, said.values())) != own:
             self._tags.add(first, joined)
 
+    def _row(self, number: int) -> tuple[Any, ...]:
+        """What is said of a document; that of a few copies is read once."""
+        if (row := self._rows.get(number)) is None:
+            row = self._spilled.row(number)
+            if len(self._rows) < _CACHED:
+                self._rows[number] = row
+        return row
+
     def _is_named(self, number: int) -> bool:
         """Whether others of its group may need a section of it."""
-        _, group, _, _, *said = self._spilled.row(number)
+        _, group, _, _, *said = self._row(number)
         return group is not None and bool(said) and any(id is not None for _, id, _ in said[0] or ())
 
     def _order(self, number: int) -> tuple[Any, ...]:
-        id = self._spilled.row(number)[0]
+        id = self._row(number)[0]
         return (*self._spilled.key(number), isinstance(id, str), id)
 
     def _torn(self, number: int) -> Problem:
