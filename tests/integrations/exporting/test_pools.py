@@ -13,6 +13,7 @@ import tempfile
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
+from recipe.config.files import TokenType
 from recipe.config.view import Filter
 from recipe.errors import RecipeError
 from recipe.integrations.exporting import PoolWanted, export_pool
@@ -265,6 +267,20 @@ def test_export_and_import_are_inverse_whatever_the_parts_and_files(
         said = {"form": Form(boundaries=".offsets.npy")} if format == "npy" else {}
         with open_pool(Path(folder, "out"), "again", eos=EOS, **said) as again:
             assert stored(again) == expected
+
+
+@pytest.mark.parametrize("dtype", get_args(TokenType))
+@pytest.mark.parametrize("format", WRITERS)
+def test_ids_of_every_type_come_through_every_format(tmp_path, format, dtype):
+    """The type is kept where the format has it; else the ids are."""
+    largest = {"parquet": 2**31 - 1, "mds": 2**31 - 1, "datatrove": 2**32 - 1}  # that come back as a pool
+    most = min(int(np.iinfo(dtype).max), largest.get(format, 2**62))
+    np.array([1, 2, EOS, most, EOS], dtype).tofile(tmp_path / f"raw.{dtype}")
+    with open_pool(tmp_path / f"raw.{dtype}", "raw", eos=EOS) as raw:
+        exported(raw, tmp_path / "out", format)
+    said = {"form": Form(boundaries=".offsets.npy")} if format == "npy" else {}
+    with open_pool(tmp_path / "out", "again", eos=EOS, **said) as again:
+        assert stored(again) == [[1, 2, EOS], [most, EOS]]
 
 
 @pytest.mark.parametrize("format", ["npy", "parquet", "mds", "datatrove"])
