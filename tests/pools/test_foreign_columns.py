@@ -52,6 +52,15 @@ def test_rows_of_fixed_length_are_documents_unless_marks_are(tmp_path, ending):
     assert packed.fingerprint != open_pool(path, "p").fingerprint
 
 
+@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.large_list(pa.int32()), pa.list_(pa.int32(), 2)])
+def test_batches_of_more_rows_than_are_read_at_once_are_read_whole(tmp_path, kind):
+    rows = [[number, number + 1] for number in range(2500)]
+    made = pa.table({"input_ids": pa.array(rows, kind)})
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_file(sink, made.schema) as writer:
+        writer.write_table(made)
+    assert bodies(open_pool(tmp_path, "p")) == rows
+
+
 def test_a_folder_that_datasets_saved_is_read_by_its_state(tmp_path):
     """Files that ``map`` left in it are not the dataset."""
     datasets = pytest.importorskip("datasets")
