@@ -71,6 +71,18 @@ def test_a_folder_that_datasets_saved_is_read_by_its_state(tmp_path):
     assert bodies(pool) == ROWS and pool.num_parts == 2
 
 
+def test_a_state_that_lists_nothing_is_refused(tmp_path):
+    table(tmp_path / "a.arrow", pa.list_(pa.int32()))
+    (tmp_path / "state.json").write_text("[1]")
+    with pytest.raises(RecipeError, match="a state that lists no files"):
+        open_pool(tmp_path, "p")
+
+
+def test_a_parquet_file_of_another_name_is_known_by_its_head(tmp_path):
+    path = table(tmp_path / "a.parquet", pa.list_(pa.int32())).rename(tmp_path / "ids.pq")
+    assert bodies(open_pool(path, "p")) == ROWS
+
+
 def test_splits_and_selections_of_datasets_are_refused_with_the_way_out(tmp_path):
     datasets = pytest.importorskip("datasets")
     made = datasets.Dataset.from_dict({"input_ids": ROWS})

@@ -87,6 +87,24 @@ def test_spans_with_gaps_are_refused(tokens):
         open_pool(tokens, "p", eos=0, form=Form(boundaries=".csv"))
 
 
+@pytest.mark.parametrize(
+    ("ending", "data"),
+    [
+        (".csv", b"4\n7\n12\n"),
+        (".csv", b"start,end\n0,12\n"),
+        (".csv", b"0,4,a\n4\n"),
+        (".csv.gz", b"0,12\n"),
+        (".csv.gz", gzip.compress(b"0,12\n")[:-3]),
+        (".npy", b"\x93NUMPY\x01\x00v\x00{}"),
+        (".npy", b"\x93NUMPY"),
+    ],
+)
+def test_lists_that_cannot_be_read_are_refused_and_not_raised(tokens, ending, data):
+    tokens.with_name("a.u16" + ending).write_bytes(data)
+    with pytest.raises(RecipeError, match=r"lines 0\.\.|cannot be read"):
+        open_pool(tokens, "p", form=Form(boundaries=ending))
+
+
 def test_a_list_that_is_missing_or_there_twice_is_refused(tokens):
     with pytest.raises(RecipeError, match=r"no list of boundaries"):
         open_pool(tokens, "p", eos=0, form=Form(boundaries=".lens"))

@@ -124,6 +124,25 @@ def shards(folder: Path) -> list[Path]:
     return sorted(folder.glob("shard.*"))
 
 
+def test_an_index_that_leaves_something_out_is_refused(mds):
+    index = mds / "typed" / "index.json"
+    plain = json.loads(index.read_text())
+    del plain["shards"][1]["column_sizes"]
+    index.write_text(json.dumps(plain))
+    with pytest.raises(RecipeError, match="shard 1 without column_sizes"):
+        open_pool(mds / "typed", "p")
+
+
+@pytest.mark.parametrize("name", ["zstd", "gz", "typed"])
+def test_a_shard_whose_content_is_damaged_is_refused(mds, name):
+    """Its size is as the index says."""
+    path = shards(mds / name)[0]
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] + bytes(len(data) - len(data) // 2))
+    with pytest.raises(RecipeError, match=r"shard\.00000\.mds"):
+        open_pool(mds / name, "p")
+
+
 def test_a_missing_shard_is_named(mds):
     shards(mds / "typed")[1].unlink()
     with pytest.raises(RecipeError, match=r"shard\.00001\.mds\n    given     no file"):

@@ -51,10 +51,15 @@ def read_column(path: Path, form: Form, marks: tuple[int | None, int | None]) ->
 
 
 def _schema(path: Path) -> pa.Schema:
-    if path.suffix == ".parquet":
+    if _is_parquet(path):
         return pq.read_schema(path)
     with pa.memory_map(str(path)) as source:
         return _reader(source).schema
+
+
+def _is_parquet(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
 
 
 def _column(path: Path, schema: pa.Schema, form: Form) -> str:
@@ -85,7 +90,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _batches(path: Path, name: str) -> Iterator[pa.Array]:
-    if path.suffix == ".parquet":
+    if _is_parquet(path):
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(_rows_at_once(file.metadata, name), columns=[name]):
                 yield batch.column(0)

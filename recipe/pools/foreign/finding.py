@@ -6,7 +6,7 @@ import glob
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recipe.errors import RecipeError
 from recipe.pools.foreign import columns, flat, mds
@@ -122,7 +122,7 @@ def _unmerged(found: list[Found]) -> list[Found]:
 def _of_datasets(place: Path, found: list[Found]) -> list[Found]:
     """Of folders that ``datasets`` saved, the files that its state lists, in that order."""
     if place.is_dir() and (place / _SPLITS).is_file():
-        splits = json.loads((place / _SPLITS).read_bytes()).get("splits", [])
+        splits = _plain(place / _SPLITS).get("splits", [])
         example = place / ("train" if "train" in splits else str(splits[0]) if splits else "train")
         raise refuse(place, given=f"splits {', '.join(map(str, splits))} of a dataset", expected="one split",
                      fix=f"name one: {example}")  # fmt: skip
@@ -138,14 +138,27 @@ def _of_datasets(place: Path, found: list[Found]) -> list[Found]:
 
 
 def _of_dataset(folder: Path) -> list[Found]:
-    state = json.loads((folder / _STATE).read_bytes())
+    state = _plain(folder / _STATE)
     if state.get("_indices_data_files") or state.get("_indices_files"):
         raise refuse(folder / _STATE, given="a selection of rows by indices",
                      expected="a dataset of all its rows",
                      fix="dataset.flatten_indices().save_to_disk(FOLDER), and name that folder")  # fmt: skip
-    names = [entry["filename"] for entry in state["_data_files"]]
+    listed = state.get("_data_files")
+    if not isinstance(listed, list) or not all(isinstance(one, dict) and "filename" in one for one in listed):
+        raise refuse(folder / _STATE, given="a state that lists no files", expected="that of a saved dataset",
+                     fix="fetch the dataset again, or name its .arrow files by a pattern")  # fmt: skip
+    names = [entry["filename"] for entry in listed]
     for name in names:
         if not (folder / name).is_file():
             raise refuse(folder / name, given="no file", expected=f"a file that {_STATE} lists",
                          fix="fetch the dataset again, with all of its files")  # fmt: skip
     return [Found(TABLE, folder / name) for name in names]
+
+
+def _plain(path: Path) -> dict[str, Any]:
+    """A JSON object, empty where it is something else."""
+    try:
+        plain = json.loads(path.read_bytes())
+    except ValueError:
+        return {}
+    return plain if isinstance(plain, dict) else {}

@@ -26,7 +26,7 @@ NAMED_TYPES: dict[str, TokenType] = {
     ".u8": "uint8", ".u16": "uint16", ".u32": "uint32", ".i32": "int32", ".i64": "int64",
 }  # fmt: skip
 """Endings of raw files that say what type the tokens have."""
-ENDINGS = (".npy", ".bin", ".raw", ".tokens", *NAMED_TYPES)
+ENDINGS = (".npy", ".bin", ".raw", *NAMED_TYPES)
 
 
 def read_flat(path: Path, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:

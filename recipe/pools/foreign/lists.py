@@ -8,7 +8,8 @@ tokenizer writes and OLMo-core reads.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,10 @@ def ends_of(numbers: NDArray[np.int64], num_tokens: int) -> NDArray[np.int64]:
 def _of_numbers(path: Path, num_tokens: int) -> NDArray[np.int64]:
     data = path.read_bytes()
     if data.startswith(b"\x93NUMPY"):
-        found = np.load(path, allow_pickle=False)
+        try:
+            found = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise _unknown(path, f"a .npy file that cannot be read ({error})") from error
         if found.ndim != 1 or found.dtype.kind not in "iu":
             raise _unknown(path, f"{found.dtype}{list(found.shape)}")
         numbers = found.astype(np.int64)
@@ -101,13 +105,12 @@ def _is_spans(path: Path) -> bool:
 
 def _of_spans(path: Path) -> NDArray[np.int64]:
     """Ends of documents that are named by their first token and their end; there are no gaps between them."""
-    opened = gzip.open if path.suffix == ".gz" else open
     pieces, line = [np.zeros(0, np.int64)], 0
     before = 0
-    with opened(path, "rb") as file:
-        while lines := file.readlines(_LINES * 32):
+    for lines in _lines(path):
+        if lines:
             try:
-                spans = np.array([row.split(b",", 2)[:2] for row in lines], np.int64)
+                spans = np.array([row.split(b",", 2)[:2] for row in lines], np.int64).reshape(len(lines), 2)
             except ValueError as error:
                 raise _unknown(path, f"lines {line}..{line + len(lines) - 1} ({error})") from error
             starts = np.concatenate([[before], spans[:-1, 1]])
@@ -119,6 +122,17 @@ def _of_spans(path: Path) -> NDArray[np.int64]:
             pieces.append(spans[:, 1])
             before, line = int(spans[-1, 1]), line + len(lines)
     return np.concatenate(pieces)
+
+
+def _lines(path: Path) -> Iterator[list[bytes]]:
+    """Lines that are not blank, some at a time."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            while lines := file.readlines(_LINES * 32):
+                yield [line for line in lines if line.strip()]
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unknown(path, f"a file that cannot be read ({error})") from error
 
 
 def _unknown(path: Path, given: str) -> Exception:

@@ -31,6 +31,7 @@ _TYPES = {
     64: "uint64",
     65: "int64",
 }
+_KEYS = {"column_names", "column_encodings", "column_sizes", "compression", "raw_data", "samples"}
 _BYTES_AT_ONCE = 1 << 24
 _BUFFER = 1 << 20
 _FIX = "write the samples again with a column of token ids: ndarray, or bytes and dtype in the recipe"
@@ -56,9 +57,26 @@ def is_mds(index: Path) -> bool:
     )
 
 
+def _shards(index: Path) -> list[dict[str, Any]]:
+    """What an index says of its shards.
+
+    Raises:
+        RecipeError: it leaves something out.
+    """
+    shards: list[dict[str, Any]] = _plain(index)["shards"]
+    for number, shard in enumerate(shards):
+        lacking = _KEYS - shard.keys()
+        if lacking or not {"basename", "bytes"} <= shard["raw_data"].keys():
+            what = ", ".join(sorted(lacking)) or "its name or size"
+            raise refuse(index, given=f"shard {number} without {what}",
+                         expected=f"{', '.join(sorted(_KEYS))} of each shard",
+                         fix="fetch the index again")  # fmt: skip
+    return shards
+
+
 def folders_below(index: Path) -> set[Path]:
     """Folders below that of an index in which shards of it lie: it was merged from theirs."""
-    names = [Path(str(shard["raw_data"]["basename"])).parent for shard in _plain(index)["shards"]]
+    names = [Path(str(shard["raw_data"]["basename"])).parent for shard in _shards(index)]
     return {index.parent / name for name in names} - {index.parent}
 
 
@@ -73,7 +91,7 @@ def mds_shards(
         mosaicml-streaming 0.13: a shard is the number of samples, their offsets (uint32), a JSON text, and
         the samples: the sizes (uint32) of columns without a fixed one, then the columns; ``NDArray``.
     """
-    for plain in _plain(index)["shards"]:
+    for plain in _shards(index):
         yield partial(_read_shard, index, plain, form, marks)
 
 
