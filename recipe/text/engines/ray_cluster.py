@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ WAITING = 2
 WORKER_STORE_BYTES = 64 << 20
 """Object store of a cluster started here, for each worker: a batch of 16 MiB goes, its run comes back."""
 STORE_BYTES = 256 << 20
+CONNECT_SECONDS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ def cluster(options: PrepareOptions, say: Callable[[str], None]) -> Iterator[Clu
 
 
 def _connect(ray: Any, address: str, num_workers: int, say: Callable[[str], None]) -> None:
+    _check_address(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     own: dict[str, Any] = {}
     if address == LOCAL:
@@ -76,12 +79,27 @@ def _connect(ray: Any, address: str, num_workers: int, say: Callable[[str], None
     try:
         ray.init(address=address, **quiet, **own)
     except Exception as error:  # of many classes: no such address, other versions, a package too few
-        words = " ".join(str(error).split()) or type(error).__name__
-        raise RecipeError.single(
-            "prepare", "ray_address", given=f"{address}: {words:.300}",
-            expected="a Ray cluster that answers, of the same versions of Ray and Python",
-            fix="check `ray status`; --ray-address local, or none and no RAY_ADDRESS, starts one here",
-        ) from error  # fmt: skip
+        raise _unreachable(address, error) from error
+
+
+def _check_address(address: str) -> None:
+    """Refuse a host and port at which nobody listens: Ray would try them for half an hour."""
+    host, _, port = address.removeprefix("ray://").partition("/")[0].rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise _unreachable(address, error) from error
+
+
+def _unreachable(address: str, error: Exception) -> RecipeError:
+    words = " ".join(str(error).split()) or type(error).__name__
+    return RecipeError.single(
+        "prepare", "ray_address", given=f"{address}: {words:.300}",
+        expected="a Ray cluster that answers, of the same versions of Ray and Python",
+        fix="check `ray status`; --ray-address local, or none and no RAY_ADDRESS, starts one here",
+    )  # fmt: skip
 
 
 def _found(ray: Any, asked: int | None, say: Callable[[str], None]) -> Cluster:
