@@ -117,9 +117,11 @@ class _Decided:
             bases = [0] * len(self._known.runs) + [known + first for first in self._spilled.first[:-1]]
             for equal in equal_documents([*self._known.runs, *self._tasks], bases, RANGE_DOCUMENTS):
                 for numbers in equal.sets():
-                    pools = self._known.pool_of(np.array([n for n in numbers if n < known], np.int64))
-                    if new := [number - known for number in numbers if number >= known]:
-                        self._settle({self._known_splits[pool] for pool in pools.tolist()}, new)
+                    old = [number for number in numbers if number < known]
+                    pools = self._known.pool_of(np.array(old)).tolist() if old else ()
+                    if len(numbers) > len(old):
+                        new = [number - known for number in numbers[len(old) :]]
+                        self._settle({self._known_splits[pool] for pool in pools}, new)
         if self._problems:
             raise RecipeError("splits", self._problems[:_SHOWN])
 
