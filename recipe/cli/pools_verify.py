@@ -90,25 +90,38 @@ def _verified(path: Path, args: argparse.Namespace) -> dict[str, Any]:
         found = [Finding("pool", one.where, one.expected, str(one.given)) for one in error.problems]
         return _told(path, None, found, [], None)
     with pool:
-        found = pool.verify(
-            full=args.full, sample=0.01 if args.sample is None else args.sample, seed=args.seed
-        )
-        notes = []
-        if pool.layout.table is None:
-            notes.append("files made elsewhere carry no hashes: sizes, indices and boundaries were compared")
-        elif pool.layout.remote is not None:
-            found += _counts(pool)
-            notes.append("in a store: prepare.json and what it names were not looked at")
-        else:
-            beside, notes = check_beside(path)
-            found += [*beside, *_card(pool), *_counts(pool)]
-        if args.full and not found and pool.layout.table is not None:
-            found += _documents(pool, quiet=args.json)
-        trips = _trips(pool, args) if not found and args.tokenizer is not None else None
+        notes: list[str] = []
+        trips: RoundTrips | None = None
+        try:
+            found = _contents(pool, path, args, notes)
+            trips = _trips(pool, args) if not found and args.tokenizer is not None else None
+        except RecipeError as error:
+            if args.tokenizer is not None and error.problems[0].where == "tokenizer":
+                raise
+            found = [Finding("file", one.where, one.expected, str(one.given)) for one in error.problems]
         if trips is not None and trips.documents.get(LOST):
             lost = ", ".join(map(repr, trips.examples[LOST]))
             found.append(Finding("text", str(path), "tokens that give the text back", f"documents {lost} …"))
         return _told(path, pool, found, notes, trips)
+
+
+def _contents(pool: Pool, path: Path, args: argparse.Namespace, notes: list[str]) -> list[Finding]:
+    """What is wrong with the files of a pool; ``notes`` is told what cannot be said of them."""
+    sample = 0.01 if args.sample is None else args.sample
+    found = pool.verify(full=args.full, sample=sample, seed=args.seed)
+    if pool.layout.table is None:
+        notes.append("files made elsewhere carry no hashes: sizes, indices and boundaries were compared")
+        return found
+    found += _counts(pool)
+    if pool.layout.remote is not None:
+        notes.append("in a store: prepare.json and what it names were not looked at")
+    else:
+        beside, told = check_beside(path)
+        notes += told
+        found += [*beside, *_card(pool)]
+    if args.full and not found:
+        found += _documents(pool, quiet=args.json)
+    return found
 
 
 def _told(

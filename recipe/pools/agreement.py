@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.pools.blocks import DIGEST_BYTES, block_digest, raw_bytes
-from recipe.pools.card import WITHDRAWN_NAME
 from recipe.pools.finding import Finding
-from recipe.pools.mapped import map_npy
 from recipe.pools.pool import Pool
 from recipe.pools.table import row_groups
 from recipe.pools.unique import Keys
@@ -72,7 +70,7 @@ def document_findings(
         RecipeError: a file that cannot be opened.
     """
     assert pool.layout.table is not None, pool
-    faults = _Faults(pool.layout.table, _erased(pool))
+    faults = _Faults(pool.layout.table, pool.erased)
     ids, groups = Keys("id"), Keys("group")
     number, before = 0, None
     for rows in row_groups(pool.layout.table):
@@ -95,12 +93,6 @@ def document_findings(
         *_counted(pool),
         *(f for keys, name in again for f in _twice(pool, keys, name)),
     ]
-
-
-def _erased(pool: Pool) -> NDArray[np.int64]:
-    if WITHDRAWN_NAME not in pool.card.files:
-        return np.zeros(0, np.int64)
-    return map_npy(pool.layout.folder / WITHDRAWN_NAME, None, np.dtype("<i8"))
 
 
 def _check_places(pool: Pool, numbers: NDArray[np.int64], rows: pa.Table, faults: _Faults) -> None:

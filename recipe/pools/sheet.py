@@ -141,6 +141,8 @@ def _groups(pool: Pool) -> dict[str, Any] | None:
 def _boundaries(pool: Pool) -> dict[str, int]:
     """What else is known of a pool's texts, counted; over its whole folder where it is a view."""
     found = {}
+    if pool.card.withdrawn is not None:
+        found["documents withdrawn, their tokens erased"] = len(pool.erased)
     if pool.sections is not None:
         found["sections that begin inside documents"] = len(pool.sections)
     if pool.needs is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+
+from recipe.errors import RecipeError
 
 ROW_GROUP = 1 << 15
 _CACHED_GROUPS = 64
@@ -65,12 +68,32 @@ def open_writer(path: Path) -> pq.ParquetWriter:
 
 
 def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """The row groups of a table, one after another; empty ones are left out."""
-    with pq.ParquetFile(path) as file:
+    """The row groups of a table, one after another; empty ones are left out.
+
+    Raises:
+        RecipeError: what is there is no table, or a damaged one.
+    """
+    with _told(path), pq.ParquetFile(path) as file:
         for index in range(file.num_row_groups):
             table = file.read_row_group(index, columns=columns, use_threads=False)
             if table.num_rows:
                 yield table
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What reads Parquet says of a damaged file, as a fault of that file; one that is not there stays so."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        told = " ".join(str(error).split())
+        raise RecipeError.single(
+            str(path.parent), str(path), given=f"no table that can be read ({told:.120})",
+            expected="the document table as it was written",
+            fix="copy the file again from where it is whole, or prepare the pool again",
+        ) from error  # fmt: skip
 
 
 def regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -149,7 +172,8 @@ class DocumentTable:
     def _open(self) -> None:
         if self._metadata is not None:
             return
-        metadata = pq.read_metadata(self._path)
+        with _told(self._path):
+            metadata = pq.read_metadata(self._path)
         counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
         self._metadata = metadata
@@ -158,7 +182,7 @@ class DocumentTable:
         key = (group, columns)
         table = self._cache.get(key)
         if table is None:
-            with pq.ParquetFile(self._path, metadata=self._metadata) as file:
+            with _told(self._path), pq.ParquetFile(self._path, metadata=self._metadata) as file:
                 table = file.read_row_group(group, columns=list(columns), use_threads=False)
             if len(self._cache) >= _CACHED_GROUPS:
                 # a new dictionary: another thread may be looking at this one

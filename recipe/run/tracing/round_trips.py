@@ -21,7 +21,7 @@ from recipe.run.tracing.prepared import Prepared
 from recipe.text.tokenizers import Tokenizer
 
 EXACT, NORMALISED, LOST = "exact", "normalised", "lost"
-AGAIN, OTHERWISE, CHANGED = "again", "otherwise", "changed"
+AGAIN, OTHERWISE, CHANGED, ERASED = "again", "otherwise", "changed", "erased"
 FATES = {
     EXACT: "the text of the source, to the character",
     NORMALISED: "the tokenizer's own normalisation of the source's text",
@@ -29,6 +29,7 @@ FATES = {
     CHANGED: "the source holds another text now",
     AGAIN: "no source here: the text of the tokens gives the same tokens again",
     OTHERWISE: "no source here: the text of the tokens gives other tokens",
+    ERASED: "withdrawn: its tokens were taken away",
 }
 _BATCH = 1024
 _SHOWN = 5
@@ -47,7 +48,7 @@ class RoundTrips:
         """Count a document."""
         self.looked_at += 1
         self.documents[fate] = self.documents.get(fate, 0) + 1
-        if fate not in (EXACT, AGAIN) and len(shown := self.examples.setdefault(fate, [])) < _SHOWN:
+        if fate not in (EXACT, AGAIN, ERASED) and len(shown := self.examples.setdefault(fate, [])) < _SHOWN:
             shown.append(id)
 
     def to_plain(self) -> dict[str, Any]:
@@ -68,12 +69,15 @@ def round_trips(
         roots: folders that held the sources; without them tokens are compared with those of their own text.
     """
     found = RoundTrips()
-    prepared = Prepared(pool.layout.folder)
+    prepared, erased = Prepared(pool.layout.folder), set(pool.erased.tolist())
     for numbers in _chosen(pool, count, seed):
         rows = pool.rows(numbers)
         names = {row.document: prepared.name_of(row.source) for row in rows} if roots else {}
         held = prepared.read([name for name in names.values() if name is not None], roots) if roots else {}
         for row in rows:
+            if row.document in erased:
+                found.add(ERASED, row.id)
+                continue
             name = names.get(row.document)
             source = None if name is None else held.get(name, (None, None))[1]
             text = None if source is None else source.text

@@ -95,7 +95,7 @@ class Sources:
             return
         try:
             rows = pool.rows(numbers)
-        except (OSError, ValueError):  # what reads tables says of one that is damaged
+        except (RecipeError, OSError, ValueError):  # of a table that is damaged, or not there
             self._texts |= {(pool.name, number): (None, _NO_TABLE) for number in numbers}
             return
         prepared = Prepared(pool.layout.folder)
