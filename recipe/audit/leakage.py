@@ -134,7 +134,7 @@ def find_leakage(
     total = len(slices) * sum(pool.num_tokens for pool in trained.values())
     findings, done = _Findings(ngram, held, trained), 0
     for name, (first, last) in slices:
-        part = slice_of(held[name], np.arange(first, last), ngram)
+        part = slice_of(held[name], np.setdiff1d(np.arange(first, last), held[name].erased), ngram)
         anywhere = Seen(part)
         for pool in trained.values():
             seen = Seen(part)

@@ -115,7 +115,8 @@ def cut(pool: Pool, size: int) -> Iterator[tuple[int, int]]:
 
 
 def stretches_of(pool: Pool, left_out: NDArray[np.int64]) -> Iterator[Stretch]:
-    """A pool's documents but those left out, file by file, some at a time."""
+    """A pool's documents but those left out or erased, file by file, some at a time."""
+    left_out = np.union1d(left_out, pool.erased)
     for first, last in cut(pool, SCAN_TOKENS):
         parts = np.searchsorted(pool.part_documents, np.arange(first, last), side="right") - 1
         for index in np.unique(parts).tolist():

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import Recipe
+from recipe.errors import RecipeError
 from recipe.maths.kernels import kernel
 from recipe.mixing.walker import Walked
 from recipe.pools import Pool
@@ -111,8 +112,27 @@ class Library:
                 pool, first_slot = self._pools[p], int(self._first_slot[p])
                 documents = (block.documents, block.tokens, block.starts)
                 parts = (pool.part_documents, pool.part_offsets, first_slot)
+                if len(pool.erased):
+                    _refuse_erased(pool, block, walked.indices[rows])
                 _gather(block.rows, (documents, parts), (walked.indices[rows], ends[rows]), pieces)
         return Sheet(ends, walked.pools, pieces)
+
+
+def _refuse_erased(pool: Pool, block: Block, sequences: NDArray[np.int64]) -> None:
+    """Raise RecipeError if sequences of a block, served once, hold a document that was erased since."""
+    gone = np.flatnonzero(np.isin(block.documents, pool.erased))
+    if not len(gone):
+        return
+    ends = block.rows.ends
+    for sequence in np.unique(sequences).tolist():
+        held = np.intersect1d(block.rows.pieces.document[ends[sequence] : ends[sequence + 1]], gone)
+        if len(held):
+            names = ", ".join(map(repr, pool.ids(block.documents[held])))
+            raise RecipeError.single(
+                f"pool {pool.name}", str(pool.path), given=f"documents that were erased: {names}",
+                expected="documents that are there: rows of theirs were served before they were withdrawn",
+                fix="look at later steps; what was spent is still counted (recipe audit, recipe trace)",
+            )  # fmt: skip
 
 
 def _sizes(walked: Walked, by_block: list[tuple[Block, NDArray[np.int64]]]) -> NDArray[np.int64]:

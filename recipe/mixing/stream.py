@@ -22,7 +22,7 @@ from recipe.mixing.sheets import Library
 from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.walker import Ground, Walker
 from recipe.mixing.weighing import Weights, weights_at
-from recipe.mixing.withdrawals import Withdrawals
+from recipe.mixing.withdrawals import Withdrawals, erased_withdrawals
 from recipe.pools import Pool
 from recipe.sequences.assembly import MULTIPLE, TOKENS
 from recipe.sequences.bundles import columns_of
@@ -60,7 +60,10 @@ class Stream:
         snapshots: Iterable[Snapshot] = (),
         withdrawn: Withdrawals | None = None,
     ) -> None:
-        """A stream over opened pools; ``snapshots`` are places known before, ``withdrawn`` is not read."""
+        """A stream over opened pools; ``snapshots`` are places known before, ``withdrawn`` is not read.
+
+        By default documents that were erased from the pools are withdrawn from the first step on.
+        """
         ordered = tuple(pools[name] for name in recipe.pools)
         self.recipe = recipe
         self.pools = tuple(recipe.pools)
@@ -68,7 +71,8 @@ class Stream:
         self.num_steps = self.curriculum.num_steps
         self._opened = ordered
         blocks = BlockCache(2 * len(ordered) + 4)
-        self._ground = Ground(recipe, ordered, self.curriculum, blocks, withdrawn or Withdrawals.none())
+        gone = erased_withdrawals(recipe, pools) if withdrawn is None else withdrawn
+        self._ground = Ground(recipe, ordered, self.curriculum, blocks, gone)
         self._library = Library(ordered)
         self._memory = Memory(start_of(len(ordered)))
         for snapshot in snapshots:

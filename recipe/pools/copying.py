@@ -59,10 +59,12 @@ def copy_documents(  # noqa: PLR0913  what may differ from the pool that is copi
 
     Raises:
         RecipeError: imported token files, no document chosen, something at ``out``, a full disk.
-        ValueError: numbers that do not rise or that the pool does not have.
+        ValueError: numbers that do not rise or that the pool does not have; a document that was erased.
     """
     refuse_pairs(pool, Path(out))
     numbers = _numbers(pool, chosen)
+    if np.isin(numbers, pool.erased).any():
+        raise ValueError("a document that was erased: it has no tokens to copy")
     if not len(numbers):
         raise RecipeError.single(
             str(out), str(pool.path), given="no document of it", expected="a pool with documents",

@@ -117,7 +117,7 @@ def scored_rows(pool: Pool, scoring: Scoring, *, at_once: int = 8, most: int | N
     """Windows of a pool, document by document in the order in which they are stored.
 
     Stored token i + 1 of a document, marks included, is predicted from its tokens up to i: **each but
-    the first is a label exactly once**, with the longest left context.
+    the first is a label exactly once**, with the longest left context. Erased documents have no windows.
 
     Args:
         pool: held out.
@@ -138,7 +138,7 @@ def scored_rows(pool: Pool, scoring: Scoring, *, at_once: int = 8, most: int | N
 
 def count_rows(pool: Pool, scoring: Scoring) -> int:
     """Windows that score a whole pool."""
-    stored = np.diff(np.asarray(pool.offsets))
+    stored = np.delete(np.diff(np.asarray(pool.offsets)), pool.erased)
     rule = scoring.rule
     first = rule.offset or scoring.predictions
     return sum(count_windows(max(0, int(tokens) - 1), first, rule.stride) for tokens in stored)
@@ -146,7 +146,7 @@ def count_rows(pool: Pool, scoring: Scoring) -> int:
 
 def _rows(pool: Pool, scoring: Scoring) -> Iterator[Rows]:
     rule = scoring.rule
-    for document in range(pool.num_documents):
+    for document in np.delete(np.arange(pool.num_documents), pool.erased).tolist():
         stored = pool.stored(document)
         predictions = max(0, len(stored) - 1)
         windows = scored_windows(

@@ -69,8 +69,8 @@ def _drawn(pool: Pool, count: int, seed: int) -> list[int]:
 
 
 def _members(pool: Pool) -> range | np.ndarray[Any, np.dtype[np.int64]]:
-    """The numbers of its documents."""
-    if pool.members is None:
+    """The numbers of its documents, but for those that were erased."""
+    if pool.members is None and not len(pool.erased):
         return range(pool.num_numbers)
-    numbers = np.arange(pool.num_numbers)
+    numbers = np.delete(np.arange(pool.num_numbers), pool.erased)
     return numbers[pool.holds(numbers)]

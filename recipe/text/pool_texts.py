@@ -37,5 +37,10 @@ def maker_of(pool: Pool, spec: str | None) -> Tokenizer:
 
 
 def text_of(pool: Pool, tokenizer: Tokenizer, number: int) -> str:
-    """The text that a document's tokens spell: the tokenizer's own normalisation of what it was made from."""
+    """The text that a document's tokens spell: the tokenizer's own normalisation of what it was made from.
+
+    Of a document that was erased: nothing.
+    """
+    if len(pool.erased) and number in pool.erased:
+        return ""
     return tokenizer.decode(pool.tokens(number))

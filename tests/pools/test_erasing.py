@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
 from recipe.pools import Pool, extend_pool, grown_from, open_pool, write_pool
+from recipe.pools.copying import copy_documents
 from recipe.pools.erasing import erase_documents
 from recipe.pools.reparting import repart_pool
 from tests.pools import drawn
@@ -154,3 +155,11 @@ def test_12_killed_at_any_write_it_goes_on_and_no_text_was_copied(tmp_path):
         again = erased(pool, [0, 4, 8], new)
         assert again.card == whole.card and again.verify(full=True) == []
         assert {path.name for path in new.iterdir()} == {path.name for path in whole.path.iterdir()}
+
+
+def test_erased_documents_are_not_copied(tmp_path):
+    new = erased(small(tmp_path), [2], tmp_path / "new")
+    with pytest.raises(ValueError, match="was erased"):
+        copy_documents(new, np.arange(4), tmp_path / "copy")
+    copy = copy_documents(new, np.array([0, 1, 3]), tmp_path / "copy")
+    assert [copy.tokens(k).tolist() for k in range(3)] == [TEXTS[0], TEXTS[1], TEXTS[3]]

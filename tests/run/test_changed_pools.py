@@ -11,6 +11,7 @@ import pytest
 
 import recipe
 from recipe.audit import audit_run
+from recipe.config.evaluation import ScoringRule
 from recipe.errors import RecipeError
 from recipe.pools import open_pool
 from recipe.pools.blocks import block_digest, file_hash, root_hash
@@ -19,6 +20,7 @@ from recipe.pools.erasing import erase_documents
 from recipe.pools.reparting import repart_pool
 from recipe.run.branching.branch import Wish, branch_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
+from recipe.run.evaluation import Scoring, count_rows, scored_rows
 from tests.audit.runs import start, write_pools
 from tests.run.conftest import served
 
@@ -172,3 +174,28 @@ def test_a_run_that_claims_that_documents_were_erased_is_found_out(tmp_path):
     audit = audit_run(tmp_path / "run", full=True)
     assert [finding.check for finding in audit.findings] == ["withdrawn"]
     assert open_pool(tmp_path / "pools/web", "web").erased.tolist() == []
+
+
+def test_rows_that_held_erased_documents_are_not_assembled_again(begun):
+    read = sorted({one.step for one in recipe.trace_document(begun, 3, pool="web")})
+    withdraw_run(begun, GONE, pool="web", ticket=Ticket(reason="request 12"))
+    put(erased(begun.parent), begun.parent / "pools/web")
+    assert read
+    with recipe.open_run(begun) as run, pytest.raises(RecipeError, match=r"erased: .*3") as refused:
+        run.stream().batch(read[0])
+    assert "recipe trace" in refused.value.problems[0].fix
+    assert sorted({one.step for one in recipe.trace_document(begun, 3, pool="web")}) == read
+
+
+def test_a_stream_of_its_own_and_held_out_windows_leave_erased_documents_out(tmp_path):
+    write_pools(tmp_path, SIZES)
+    whole = open_pool(tmp_path / "pools/web", "web")
+    new = open_pool(erased(tmp_path), "web")
+    rule = Scoring(ScoringRule(window=16, stride=8, offset=0))
+    windows = [
+        [(*map(int, row), ids.tolist()) for rows in scored_rows(pool, rule)
+         for *row, ids in zip(rows["document"], rows["start"], rows["input_ids"], strict=True)]
+        for pool in (whole, new)
+    ]  # fmt: skip
+    assert windows[1] == [row for row in windows[0] if row[0] not in GONE]
+    assert count_rows(new, rule) == len(windows[1])
