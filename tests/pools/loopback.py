@@ -129,6 +129,7 @@ def store() -> Iterator[Proxy]:
         os.environ.update(before)
         loop.call_soon_threadsafe(stop.set)
         thread.join(5)
+        loop.close()
         server.stop()
 
 

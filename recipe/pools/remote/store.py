@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import os
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -187,4 +188,7 @@ def _code(error: BaseException) -> str:
 
 def _stamp(entry: Any) -> Stamp:
     version = next((entry[key] for key in _VERSIONS if entry.get(key) is not None), None)
-    return Stamp(int(entry["size"] or 0), None if version is None else str(version).strip('"'))
+    if isinstance(version, datetime):  # a listing gives a time where a look at one object gives seconds
+        version = version.timestamp()
+    words = f"{version:.3f}" if isinstance(version, float) else str(version).strip('"')
+    return Stamp(int(entry["size"] or 0), None if version is None else words)
