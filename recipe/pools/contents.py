@@ -155,6 +155,11 @@ class Contents:
         yield from (whole[end - count : end] for count, end in zip(counts, ends, strict=True))
 
 
+def folder_above(path: Path) -> Path:
+    """The nearest folder above a path that is there: the disk on which it will be."""
+    return next(folder for folder in path.absolute().parents if folder.is_dir())
+
+
 def digests_of(pool: Pool) -> Iterator[NDArray[np.uint8]]:
     """uint8[n, 16]: hashes of the documents of a pool's folder, in order, in pieces.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.chosen_ids import ChosenIds
-from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, body_lengths
+from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, body_lengths, folder_above
 from recipe.pools.copied import existing_copy, write_copy
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
@@ -81,9 +81,10 @@ def dedup_pools(
         raise RecipeError.single("dedup", "ids", given=given, expected="one pool", fix=fix)
     opened = [open_pool(folder, name) for name, folder in folders.items()]
     check_alike(opened)
-    with tempfile.TemporaryFile() as file, TagsWriter(file) as tags:
+    scratch = None if dry_run else folder_above(Path(out))  # as large as the pools may need, and no memory
+    with tempfile.TemporaryFile(dir=scratch) as file, TagsWriter(file) as tags:
         decided = _Decided(opened, ids, tags)
-        decided.decide()
+        decided.decide(scratch)
         found = [decided.of(index, Path(out)) for index in range(len(opened))]
         if dry_run:
             return found
@@ -144,8 +145,8 @@ class _Decided:
         self._homes = np.zeros((len(pools), len(pools)), np.int64)
         self._stay = np.zeros(len(pools), np.int64)
 
-    def decide(self) -> None:
-        """Look at every document once."""
+    def decide(self, scratch: Path | None) -> None:
+        """Look at every document once; hashes are kept in the folder ``scratch``."""
         for index, pool in enumerate(self._pools):
             base = int(self._bases[index])
             self._kept[base + pool.erased] = False
@@ -155,7 +156,7 @@ class _Decided:
                 wanted = self._ids.wanted(pool) | ~self._kept[base : base + pool.num_numbers]
                 self._kept[base : base + pool.num_numbers] &= wanted
                 self._count(index, NEAR_DUPLICATE, int(np.count_nonzero(~wanted)))
-        with Contents(self._pools) as contents:
+        with Contents(self._pools, scratch) as contents:
             for equal in contents.equal(RANGE_DOCUMENTS):
                 self._settle(equal)
 

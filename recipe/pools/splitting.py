@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.adopting import refuse_pairs
-from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, digests_of
+from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, digests_of, folder_above
 from recipe.pools.copied import existing_copy, write_copy
 from recipe.pools.dedup import WITHDRAWN, needed_documents
 from recipe.pools.pool import Pool
@@ -48,7 +48,7 @@ def split_pool(
             "split", str(pool.path), given="a pool that is one part of a split", expected="a whole pool",
             fix="split the pool that it was taken from: another draw would mix the two",
         )  # fmt: skip
-    assigned, left_out = _assigned(pool, split)
+    assigned, left_out = _assigned(pool, split, folder_above(folder))
     counts = {name: int(np.count_nonzero(assigned == at)) for at, name in enumerate(split.names)}
     if empty := [name for name, count in counts.items() if not count]:
         raise RecipeError(
@@ -83,7 +83,7 @@ def split_pool(
     return pools
 
 
-def _assigned(pool: Pool, split: Split) -> tuple[NDArray[np.uint8], list[int]]:
+def _assigned(pool: Pool, split: Split, scratch: Path) -> tuple[NDArray[np.uint8], list[int]]:
     """uint8[documents]: the split of each, or LEFT_OUT; documents of each split that were left out."""
     assigned = np.full(pool.num_numbers, LEFT_OUT, np.uint8)
     tables = row_groups(pool.layout.table_file(), ["group_int", "group_str"])
@@ -97,7 +97,7 @@ def _assigned(pool: Pool, split: Split) -> tuple[NDArray[np.uint8], list[int]]:
     left_out = [0] * len(split.names)
     if pool.units is not None:
         torn = _Torn(pool, split, assigned, left_out)
-        with Contents([pool]) as contents:
+        with Contents([pool], scratch) as contents:
             for equal in contents.equal(RANGE_DOCUMENTS):
                 torn.settle(equal)
         torn.check()

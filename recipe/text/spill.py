@@ -37,6 +37,8 @@ CONTENT = np.dtype([("high", "<u8"), ("low", "<u8"), ("number", "<u8"), ("draw",
 
 #: Tokens of a range, in bytes: the second pass touches about so much at a time.
 RANGE_BYTES = 64 << 20
+#: Documents of a range, about: their indices take about 200 bytes each.
+RANGE_DOCUMENTS = 1 << 18
 
 
 #: Tokens that are brought to their stored width at once.
@@ -209,8 +211,8 @@ def merged(  # noqa: PLR0913  what there is, and from where
     documents there are; None: all.
     """
     size = sum(task_file(folder, number, "tokens").stat().st_size for number in range(num_tasks))
-    bits = max(0, (size // range_bytes).bit_length())
     first, skipped = first_numbers(folder, num_tasks), 0
+    bits = max(size // range_bytes, first[-1] // RANGE_DOCUMENTS).bit_length()
     for bucket in range(1 << bits):
         runs = [_Run.open(folder, number, dtype, bucket, bits) for number in range(num_tasks)]
         places = [np.arange(len(run.index) - 1) for run in runs]

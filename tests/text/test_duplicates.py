@@ -248,6 +248,7 @@ def test_ranges_of_hashes_change_nothing(tmp_path, monkeypatch):
     pools = []
     for at_once in (1 << 20, 16):
         monkeypatch.setattr(duplicates, "RANGE_DOCUMENTS", at_once)
+        monkeypatch.setattr(spill, "RANGE_DOCUMENTS", at_once)
         source = MadeInput(lambda: made, {"origin": "test"})
         pools.append(prepare_documents(source, tmp_path / f"{at_once}", BYTES, DROP))
     assert contents(pools[0].path) == contents(pools[1].path)
