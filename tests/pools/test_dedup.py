@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from recipe.config.view import Filter
 from recipe.errors import RecipeError
-from recipe.pools import Section, dedup, open_pool, overlap, write_pool
+from recipe.pools import Section, View, dedup, open_pool, overlap, write_pool
 from recipe.pools.chosen_ids import ChosenIds
 from recipe.pools.dedup import dedup_pools
 from recipe.pools.overlap import find_overlap
@@ -347,3 +348,16 @@ def test_cut_at_any_write_it_goes_on_to_the_same_bytes(tmp_path, monkeypatch, cu
             assert len(calls) < cut
     dedup_pools(places, tmp_path / "out")
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_views_by_tags_that_dedup_joined_hold_what_any_copy_said(tmp_path):
+    """``where:`` of a recipe's pool, on the pool that dedup wrote."""
+    make(tmp_path / "web", ["a", "bb", "c"], tags=[{"language": "en"}, {"language": "en"}, None])
+    make(tmp_path / "zh", ["bb", "dd"], tags=[{"language": "zh"}, {"language": "zh"}])
+    dedup_pools([tmp_path / "web", tmp_path / "zh"], tmp_path / "out")
+    pool = open_pool(tmp_path / "out" / "web", "web")
+    counts = {
+        language: View(pool, Filter({"language": language}, None, None, "document")).num_documents
+        for language in ("en", "zh")
+    }
+    assert counts == {"en": 2, "zh": 1}
