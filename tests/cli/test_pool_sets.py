@@ -76,3 +76,15 @@ def test_an_amendment_with_the_set_adds_the_pools_that_came_later(multilingual, 
         assert run.recipe.shares("main")["lang_de"] == Fraction(1, 10)
     assert main(["amend", "runs/multi", "+pools.x_*={path: nowhere/*}", "--reason", "no", "--yes"]) == 2
     assert "there is no folder pools/nowhere" in capsys.readouterr().err
+
+
+def test_a_branch_that_names_the_set_has_named_the_pools_that_it_adds(multilingual, capsys):
+    with recipe.start_run(recipe.load_recipe("multi.yaml"), "runs/multi") as run:
+        run.checkpoint(step=2)
+    recipe.write_pool("pools/multilingual/de", [np.arange(20)] * 60, vocab_size=100, eos=99)
+    words = ["+pools.lang_*={path: multilingual/*}", "stages.main.quotas.lang_de=10%", "--from", "web"]
+    assert main(["branch", "runs/multi@1", "german", *words, "--reason", "German came", "--yes"]) == 0
+    told = capsys.readouterr()
+    assert "UNCONTROLLED" not in told.out + told.err
+    assert main(["run", "runs/german"]) == 0
+    assert main(["audit", "runs/german"]) == 0

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from recipe.config import Recipe
 from recipe.config.overrides import read_overrides
+from recipe.config.pool_patterns import fits
+from recipe.config.pool_sets import STAR
 from recipe.config.stage import OBJECTIVE
 from recipe.mixing.outlook import Outlook
 from recipe.mixing.snapshot import Snapshot
@@ -61,6 +63,9 @@ def _named(planned: Planned) -> list[str]:
     """Dotted keys of the recipe that a wish names."""
     wish = planned.wish
     keys = [change.key for change in read_overrides(wish.overrides)[0]]
+    new = [name for name in planned.recipe.pools if name not in planned.old.pools]
+    for key in [key for key in keys if key.startswith("pools.") and STAR in key]:
+        keys += [f"pools.{name}" for name in fits(key.removeprefix("pools."), new)]
     stages = dict.fromkeys(
         key.split(".")[1] for key in keys if key.startswith("stages.") and key.count(".") > 1
     )
