@@ -26,6 +26,8 @@ SETTINGS_NAME = "settings.json"
 _MAX_DOCUMENT = (1 << 31) - 1
 _STAGE_TOKENS = 1 << 20
 """A document with more is written through, and takes no memory beside its own array."""
+_STAGE_DOCUMENTS = 1 << 15
+"""Of documents of a few tokens: what is said of each takes more memory than its tokens."""
 _SHOWN_PROBLEMS = 5
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -149,7 +151,7 @@ class PoolWriter:
             raise self._refused(f"{length} tokens", f"at most {_MAX_DOCUMENT}")
         if self._part_tokens + length > self.settings.part_tokens and self._part_tokens:
             self._finish_part()
-        if self._filled + length > len(self._stage):
+        if self._filled + length > len(self._stage) or len(self._batch.ids) == _STAGE_DOCUMENTS:
             self._flush()
         is_long = length > len(self._stage)
         for tokens in () if is_long else (front, body, self._eos):
