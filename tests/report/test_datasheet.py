@@ -13,6 +13,7 @@ import recipe
 from recipe.cli.main import main
 from recipe.errors import RecipeError
 from recipe.pools.about import describe_pool
+from recipe.pools.writer import PoolWriter
 from recipe.report.datasheet import NOT_STATED, datasheet_of
 from recipe.report.datasheet_pages import datasheet_tables, markdown, page
 from recipe.run.ledger import read_rows
@@ -141,6 +142,38 @@ def test_a_branch_has_read_its_trunks_part_too(run):
     assert own["spent"] == sum(one["spent"] for one in ledger_sums(Path("runs/b")).values())
     assert own["spent"] + before["spent"] == facts["total"]["spent"]
     assert before["spent"] < trunk["total"]["spent"]
+
+
+def test_tokens_before_another_tokenizer_are_told_and_not_added(in_tmp):
+    dice = np.random.default_rng(3)
+    for folder, tokenizer in (("old", "a" * 64), ("new", "b" * 64)):
+        with PoolWriter(f"{folder}/web", vocab_size=500, eos=0, tokenizer=tokenizer) as writer:
+            for _ in range(60):
+                writer.add(dice.integers(1, 500, dice.integers(5, 40)))
+            writer.close().close()
+    Path("r.yaml").write_text(
+        "seed: 5\npools_root: old\npools: {web: {path: web}}\n"
+        "stages: {s: {tokens: 1024, context: 32, batch: {sequences: 4}, quotas: {web: 100%}}}\n"
+    )
+    with recipe.start_run(recipe.load_recipe("r.yaml"), "runs/t") as run:
+        run.checkpoint(4, uri="w")
+    assert main(["branch", "runs/t", "n", "pools_root=new", "--data", "fresh", "--yes"]) == 0
+    with recipe.open_run("runs/n") as run:
+        run.checkpoint(8)
+    own, before = (facts := datasheet_of(Path("runs/n")))["lineage"]
+    assert (own["counted"], before["counted"], before["run"]) == (True, False, "t")
+    assert facts["total"]["spent"] == own["spent"] == ledger_sums(Path("runs/n"))["web"]["spent"]
+    assert before["spent"] == ledger_sums(Path("runs/t"))["web"]["spent"]
+    assert "no: other tokens" in markdown(facts)
+
+
+def test_a_run_whose_parent_is_not_here_still_tells_its_part(run):
+    assert main(["branch", "runs/a@2", "b", "stages.second.quotas.made=40%", "--from", "code", "--yes"]) == 0
+    whole = datasheet_of(Path("runs/b"))
+    run.rename("elsewhere")
+    alone = datasheet_of(Path("runs/b"))
+    assert alone["lineage"] == whole["lineage"]
+    assert alone["total"] == whole["total"]
 
 
 def test_a_rewound_stretch_is_not_in_the_sums(run):
