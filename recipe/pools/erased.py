@@ -8,7 +8,7 @@ whole), and each of the others has the content hash that the document table stat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from recipe.errors import RecipeError
 from recipe.pools.blocks import document_hash, file_hash
 from recipe.pools.card import ALL
 from recipe.pools.finding import Finding
+from recipe.pools.table import DocumentTable
 from recipe.pools.verify import Block, block_digests, hashed_blocks
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ def explained(
     left: list[Finding] = []
     erased: set[int] = set()
     by_name = _blocks_by_name(pool, findings) if len(withdrawn) else {}
+    table = DocumentTable(pool.layout.folder / TABLE)
     for finding in findings:
         block = by_name.get(finding.where)
-        known = None if block is None else _account(pool, block, withdrawn)
+        known = None if block is None else _account(pool, table, block, withdrawn)
         if known is None:
             left.append(finding)
         else:
@@ -75,25 +77,40 @@ def _is_whole_table(pool: Pool) -> bool:
         return False
 
 
-def _account(pool: Pool, block: Block, withdrawn: NDArray[np.int64]) -> list[int] | None:
+def _account(
+    pool: Pool, table: DocumentTable, block: Block, withdrawn: NDArray[np.int64]
+) -> list[int] | None:
     """The erased documents of a block; None where something else in it is not what it was."""
     documents = _documents_in(pool, block)
-    taken_down = np.isin(documents, withdrawn, assume_unique=True)
+    taken_down = np.isin(documents, withdrawn, assume_unique=True).tolist()
     erased = []
     try:
-        rows = pool.rows(documents)
-        for row, is_withdrawn in zip(rows, taken_down.tolist(), strict=True):
-            body = pool.tokens(row.document)
-            if document_hash(body) == row.content_hash:
-                if not is_withdrawn and not _has_marks(pool, row.document):
+        hashes = table.read(documents, ("content_hash",))["content_hash"].to_pylist()
+        for number, is_withdrawn, digest, (stored, body) in zip(
+            documents.tolist(), taken_down, hashes, _texts(pool, documents), strict=True
+        ):
+            if document_hash(body) == digest.hex():
+                if not is_withdrawn and not _has_marks(pool, stored):
                     return None
                 continue
             if not is_withdrawn or body.any():
                 return None
-            erased.append(row.document)
+            erased.append(number)
     except (RecipeError, OSError):
         return None
     return erased
+
+
+def _texts(pool: Pool, documents: NDArray[np.int64]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Stored tokens and bodies of documents that stand one after another."""
+    edges = pool.offsets[documents[0] : documents[-1] + 2].tolist()
+    parts = (np.searchsorted(pool.part_documents, documents, side="right") - 1).tolist()
+    end = int(pool.layout.eos_stored == ALL and pool.layout.eos is not None)
+    fronts = pool.fronts(documents).tolist()
+    for part, front, start, stop in zip(parts, fronts, edges[:-1], edges[1:], strict=True):
+        base = int(pool.part_offsets[part])
+        stored = pool.part(part)[start - base : stop - base]
+        yield stored, stored[front : len(stored) - end]
 
 
 def _documents_in(pool: Pool, block: Block) -> NDArray[np.int64]:
@@ -104,17 +121,8 @@ def _documents_in(pool: Pool, block: Block) -> NDArray[np.int64]:
     return np.arange(low, int(np.searchsorted(pool.offsets, stop, side="left")))
 
 
-def _has_marks(pool: Pool, document: int) -> bool:
+def _has_marks(pool: Pool, stored: NDArray[Any]) -> bool:
     """Whether the marks that every document of the pool stores are there."""
-    start, stop = pool.offsets[document : document + 2].tolist()
-    part = int(np.searchsorted(pool.part_documents, document, side="right")) - 1
-    stored, base = pool.part(part), int(pool.part_offsets[part])
-    return all(int(stored[at - base]) == mark for at, mark in _marks(pool, start, stop))
-
-
-def _marks(pool: Pool, start: int, stop: int) -> Iterator[tuple[int, int]]:
     layout = pool.layout
-    if layout.bos_stored == ALL and layout.bos is not None:
-        yield start, layout.bos
-    if layout.eos_stored == ALL and layout.eos is not None:
-        yield stop - 1, layout.eos
+    marks = ((layout.bos_stored, layout.bos, 0), (layout.eos_stored, layout.eos, -1))
+    return all(stored[at] == mark for said, mark, at in marks if said == ALL and mark is not None)
