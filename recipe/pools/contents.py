@@ -24,7 +24,7 @@ from recipe.pools.table import row_groups
 CONTENT = np.dtype([("high", "<u8"), ("low", "<u8"), ("number", "<u8")])
 """A document's content: both halves of the hash of its body tokens, and its number."""
 
-RANGE_DOCUMENTS = 1 << 20
+RANGE_DOCUMENTS = 1 << 18
 """Documents whose hashes are looked at together."""
 
 
@@ -150,7 +150,7 @@ class Contents:
                 counts.append(len(run))
                 first += len(run)
         self._file.flush()
-        whole = np.memmap(self._file, CONTENT, "r") if first else np.zeros(0, CONTENT)
+        whole = np.asarray(np.memmap(self._file, CONTENT, "r")) if first else np.zeros(0, CONTENT)
         ends = np.cumsum(counts)
         yield from (whole[end - count : end] for count, end in zip(counts, ends, strict=True))
 

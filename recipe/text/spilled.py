@@ -16,7 +16,7 @@ from recipe.text.spill import CONTENT, first_numbers, task_file
 def contents_of(folder: Path, number: int) -> NDArray[Any]:
     """CONTENT[n] of one task, mapped; ``number`` counts from its first document."""
     path = task_file(folder, number, "contents")
-    return np.memmap(path, CONTENT, "r") if path.stat().st_size else np.zeros(0, CONTENT)
+    return np.asarray(np.memmap(path, CONTENT, "r")) if path.stat().st_size else np.zeros(0, CONTENT)
 
 
 class Spilled:
