@@ -87,7 +87,9 @@ class Layout:
         return self.files(index)[0]
 
     def file_name(self, index: int) -> str:
-        """Token file of a part, as its folder has it."""
+        """Token file of a part, as its folder has it, and which part of the file if it holds several."""
+        if self.part_files is not None:
+            return self.part_names[index]
         return self.part_path(index).relative_to(self.folder).as_posix()
 
 

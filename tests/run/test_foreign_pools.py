@@ -92,6 +92,14 @@ def arrow(folder: Path) -> dict[str, Any]:
     return {"documents": "eos"}
 
 
+def mapped(folder: Path) -> dict[str, Any]:
+    """Rows that are documents, in batches that are mapped where they lie."""
+    table = pa.table({"input_ids": pa.array(STORED, pa.list_(pa.int64()))})
+    with pa.OSFile(str(folder / "data.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=16)
+    return {}
+
+
 def mds(folder: Path) -> dict[str, Any]:
     """Two shards of samples with a column of the type and shape of nothing else, after the format."""
     shards = []
@@ -113,7 +121,7 @@ def mds(folder: Path) -> dict[str, Any]:
 
 
 ENDINGS = {".bin", ".npy", ".ds", ".parquet", ".arrow", ".mds"}
-KINDS: list[Write] = [pairs, npy, raw, listed, datatrove, parquet, arrow, mds]
+KINDS: list[Write] = [pairs, npy, raw, listed, datatrove, parquet, arrow, mapped, mds]
 
 
 @pytest.fixture(params=KINDS, ids=lambda write: write.__name__)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recipe.pools.foreign.decoded import Encoded, Rows, decode, kept_type
+from recipe.pools.foreign.batches import mapped_batches
+from recipe.pools.foreign.decoded import Encoded, decode, kept_type
 from recipe.pools.foreign.form import Form, token_type
+from recipe.pools.foreign.lists_of_ids import Rows, rows_of
 from recipe.pools.foreign.token_file import TokenFile, refuse
 
 ENDINGS = (".parquet", ".arrow")
@@ -24,8 +25,8 @@ _IDS = 1 << 22
 """Ids that are in memory at a time, about."""
 
 
-def read_column(path: Path, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:
-    """A table's column of lists of ids as a part; each row is a document, unless the recipe says otherwise.
+def read_column(path: Path, form: Form, marks: tuple[int | None, int | None]) -> list[TokenFile]:
+    """A table's column of lists of ids; each row is a document, unless the recipe says otherwise.
 
     Raises:
         RecipeError: no such column, several that may be meant, no integers, or rows without a list.
@@ -37,17 +38,24 @@ def read_column(path: Path, form: Form, marks: tuple[int | None, int | None]) ->
     if not pa.types.is_integer(value):
         raise refuse(path, given=f"column {name} of lists of {value}", expected="lists of whole numbers",
                      fix="name the column with the ids: column: NAME")  # fmt: skip
-    dtype = token_type(kept_type(str(value), form))
+    is_mapped = form.documents in (None, "row") and form.boundaries is None and not _is_parquet(path)
+    # where batches are mapped, those that cannot be have the type of those that can
+    dtype = token_type(kept_type(str(value), form, halve=not is_mapped))
 
     def rows() -> Iterator[Rows]:
         first = 0
         with _told(path):
             for lists in _batches(path, name):
-                yield _rows_of(path, lists, (name, first))
+                yield rows_of(path, lists, (name, first))
                 first += len(lists)
 
     described = tuple(file for file in (path.with_name(known) for known in STATES) if file.is_file())
-    return decode(Encoded(path, (path,), dtype, ("column", name), rows, described), form, marks)
+    if is_mapped:
+        with _told(path):
+            batches = mapped_batches(path, name, dtype)
+        if batches is not None:
+            return [replace(batch, beside=described) for batch in batches]
+    return [decode(Encoded(path, (path,), dtype, ("column", name), rows, described), form, marks)]
 
 
 def _schema(path: Path) -> pa.Schema:
@@ -123,23 +131,6 @@ def _reader(source: Any) -> Any:
     magic = source.read(6)
     source.seek(0)
     return pa.ipc.open_file(source) if magic == b"ARROW1" else pa.ipc.open_stream(source)
-
-
-def _rows_of(path: Path, lists: Any, place: tuple[str, int]) -> Rows:
-    name, first = place
-    fix = "correct the file: every row is a list of ids, an empty one if it has none"
-    if lists.null_count:
-        row = first + pc.index(lists.is_null(), True).as_py()
-        raise refuse(path, given=f"nothing in column {name} of row {row}", expected="a list of ids", fix=fix)
-    values = lists.flatten()
-    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-    if values.null_count:
-        at = pc.index(values.is_null(), True).as_py()
-        row = first + int(np.searchsorted(np.cumsum(lengths), at, side="right"))
-        raise refuse(
-            path, given=f"a missing id in column {name} of row {row}", expected="whole numbers", fix=fix
-        )
-    return Rows(values.to_numpy(zero_copy_only=False), lengths)
 
 
 @contextmanager

@@ -16,19 +16,13 @@ from numpy.typing import NDArray
 from recipe.pools.foreign.ends import ENDS, EndsWriter, damaged, map_ends, read_ends, tokens_digest
 from recipe.pools.foreign.form import Form
 from recipe.pools.foreign.identity import key_of
+from recipe.pools.foreign.lists_of_ids import Rows
 from recipe.pools.foreign.scanning import MarkEnds
 from recipe.pools.foreign.sidecar import LOG, derived
 from recipe.pools.foreign.token_file import Stretch, TokenFile, refuse
 
 _FORMAT = 1
 _LARGE_BYTES = 1 << 28
-
-
-class Rows(NamedTuple):
-    """Some rows of a file: their ids one after another, and how many each has."""
-
-    ids: NDArray[Any]
-    lengths: NDArray[np.int64]
 
 
 class Encoded(NamedTuple):
@@ -151,10 +145,11 @@ def _narrowed(ids: NDArray[Any], encoded: Encoded, at: int) -> NDArray[Any]:
     return ids.astype(dtype)
 
 
-def kept_type(found: str, form: Form) -> str:
-    """The type in which ids are kept: what the recipe says, else theirs, of 64 bits the half.
+def kept_type(found: str, form: Form, *, halve: bool = True) -> str:
+    """The type in which ids are kept: what the recipe says, else theirs, of 64 bits the half if wanted.
 
     >>> kept_type("int64", Form()), kept_type("uint16", Form()), kept_type("int64", Form(dtype="uint16"))
     ('int32', 'uint16', 'uint16')
     """
-    return form.dtype or {"int64": "int32", "uint64": "uint32"}.get(found, found)
+    halves = {"int64": "int32", "uint64": "uint32"} if halve else {"uint64": "uint32"}
+    return form.dtype or halves.get(found, found)

@@ -26,9 +26,15 @@ from recipe.pools.imported import card_loader, common_folder
 from recipe.pools.pool import Layout, Pool
 
 Marks = tuple[int | None, int | None]
+_READERS: dict[str, Callable[[Path, Form, Marks], TokenFile | list[TokenFile]]] = {
+    FLAT: read_flat,
+    DATATROVE: read_datatrove,
+    TABLE: read_column,
+}
 _AT_ONCE = 4
 """Files that are looked at together: their disk may be far away, and each may take tens of megabytes."""
 _MOST_TOKENS = (1 << 31) - 1
+_Reading = Callable[[], TokenFile | list[TokenFile]]
 _SHORT = {FLAT: "tokens", DATATROVE: "datatrove", SHARDS: "mds", TABLE: "columns"}
 
 
@@ -55,7 +61,7 @@ def open_foreign(path: Path, found: Sequence[Found], said: Said, reopen: Callabl
     part_offsets = np.cumsum([0, *(part.tokens.count for part in parts)], dtype=np.int64)
     num_documents, num_tokens = int(part_documents[-1]), int(part_offsets[-1])
     hashes = _hashes(parts, samples_of(len(parts)))
-    names = tuple(part.files[0].relative_to(folder).as_posix() for part in parts)
+    names = tuple(part.files[0].relative_to(folder).as_posix() + part.label for part in parts)
     eos, bos = said.marks
     source = {_SHORT[kind]: len(parts)}
     copied = sum(part.copied_bytes for part in parts)
@@ -101,7 +107,7 @@ def _read(found: Sequence[Found], said: Said) -> list[TokenFile]:
     """The parts; some files at a time, since what is derived from them may have to be made."""
     parts, problems = list[TokenFile](), list[Problem]()
 
-    def read(one: Callable[[], TokenFile]) -> TokenFile | RecipeError:
+    def read(one: _Reading) -> TokenFile | list[TokenFile] | RecipeError:
         try:
             return one()
         except RecipeError as error:
@@ -112,7 +118,7 @@ def _read(found: Sequence[Found], said: Said) -> list[TokenFile]:
             if isinstance(part, RecipeError):
                 problems += part.problems
             else:
-                parts.append(part)
+                parts += [part] if isinstance(part, TokenFile) else part
     if problems:
         raise RecipeError(str(found[0].path.parent), _once_each(problems))
     return parts
@@ -129,14 +135,13 @@ def _once_each(problems: Sequence[Problem]) -> list[Problem]:
     ]
 
 
-def _readings(found: Sequence[Found], said: Said) -> Iterator[Callable[[], TokenFile]]:
-    """What reads each part."""
+def _readings(found: Sequence[Found], said: Said) -> Iterator[_Reading]:
+    """What reads each file."""
     for one in found:
         if one.kind == SHARDS:
             yield from mds_shards(one.path, said.form, said.marks)
         else:
-            read = {FLAT: read_flat, DATATROVE: read_datatrove, TABLE: read_column}[one.kind]
-            yield partial(read, one.path, said.form, said.marks)
+            yield partial(_READERS[one.kind], one.path, said.form, said.marks)
 
 
 def _without_empty(
@@ -188,8 +193,11 @@ def _check_longest(part: TokenFile, ends: NDArray[np.int64]) -> None:
 
 
 def _hashes(parts: Sequence[TokenFile], samples: int) -> list[list[str]]:
+    """Of each part's files; a file that several parts lie in is looked at once."""
+    files = list(dict.fromkeys(file for part in parts for file in part.files))
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        return list(threads.map(lambda part: [sampled_hash(file, samples) for file in part.files], parts))
+        known = dict(zip(files, threads.map(lambda file: sampled_hash(file, samples), files), strict=True))
+    return [[known[file] for file in part.files] for part in parts]
 
 
 def _fingerprint(kind: str, said: Said, parts: Sequence[TokenFile], hashes: Sequence[list[str]]) -> str:
@@ -229,26 +237,28 @@ def _record(name: str, part: TokenFile, hashes: Sequence[str]) -> PartRecord:
 
 def _changed(parts: Sequence[TokenFile], hashes: Sequence[list[str]], full: bool) -> list[Fault]:
     """Files that are not what they were when the pool was opened, ends that are none, damaged copies."""
-    faults = []
     samples = samples_of(len(parts))
-    for part, known in zip(parts, hashes, strict=True):
-        for file, expected in zip(part.files, known, strict=True):
-            try:
-                observed = sampled_hash(file, samples)
-            except RecipeError as error:
-                observed = str(error.problems[0].given)
-            if observed != expected:
-                faults.append(Fault("contents", str(file), expected, observed))
+    known = {
+        file: one
+        for part, of in zip(parts, hashes, strict=True)
+        for file, one in zip(part.files, of, strict=True)
+    }
+    faults = []
+    for file, expected in known.items():
+        try:
+            observed = sampled_hash(file, samples)
+        except RecipeError as error:
+            observed = str(error.problems[0].given)
+        if observed != expected:
+            faults.append(Fault("contents", str(file), expected, observed))
+    for part in parts:
         try:
             part.ends()
             if full and part.verify is not None:
                 part.verify()
         except RecipeError as error:
-            faults.append(
-                Fault(
-                    "index", error.problems[0].where, error.problems[0].expected, str(error.problems[0].given)
-                )
-            )
+            (problem,) = error.problems
+            faults.append(Fault("index", problem.where, problem.expected, str(problem.given)))
     return faults
 
 

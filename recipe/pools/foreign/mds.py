@@ -16,8 +16,9 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from recipe.pools.foreign.decoded import Encoded, Rows, decode, kept_type
+from recipe.pools.foreign.decoded import Encoded, decode, kept_type
 from recipe.pools.foreign.form import Form, token_type
+from recipe.pools.foreign.lists_of_ids import Rows
 from recipe.pools.foreign.token_file import TokenFile, refuse
 
 INDEX = "index.json"

@@ -5,13 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.pools.mapped import map_array
+
+
+class Tokens(Protocol):
+    """Tokens that can be mapped."""
+
+    @property
+    def path(self) -> Path:
+        """The file they lie in."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Their type."""
+
+    def map(self) -> NDArray[Any]:
+        """All of them, mapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +53,12 @@ class TokenFile:
 
     files: tuple[Path, ...]
     """What somebody gave us, the file with the tokens first; their contents are the part's."""
-    tokens: Stretch
+    tokens: Tokens
     num_documents: int
     ends: Callable[[], NDArray[np.int64]]
     """int64[num_documents]: where each document ends, in tokens of the part."""
+    label: str = ""
+    """What tells it from other parts of the same file."""
     unended: int = 0
     """Documents that lack the mark which ends the others."""
     verify: Callable[[], None] | None = None
