@@ -50,10 +50,9 @@ def is_pool(words: Sequence[str], config_dir: Path | None) -> bool:
     if not (is_there or has_magic(source)) or path.suffix in (".yaml", ".yml"):
         return False
     try:
-        locate(source, config_dir)
+        return locate(source, config_dir).file == path.absolute()
     except RecipeError:
         return True
-    return path.is_file()
 
 
 def refuse_options(args: argparse.Namespace, *, of_pool: bool) -> None:

@@ -44,6 +44,9 @@ def recipe_schema() -> dict[str, Any]:
     properties["defaults"] = {"type": "array", "description": "Other configs this one starts from (Hydra)."}
     required = schema.pop("required")
     schema["anyOf"] = [{"required": required}, {"required": ["defaults"]}]
+    schema["$defs"]["GroupConfig"].pop(
+        "required"
+    )  # one that is called as a pattern has the pools that fit it
     schema["$defs"]["GroupConfig"] = _with_list(schema["$defs"]["GroupConfig"])
     for name in ("TokenizerConfig", "SinkConfig"):
         schema["$defs"][name] = {"anyOf": [{"type": "string"}, schema["$defs"][name]]}

@@ -61,8 +61,7 @@ def test_token_files_of_others_are_pools_too(pools):
 
 
 def test_a_recipe_whose_name_a_folder_has_stays_a_recipe(small, capsys):
-    Path("demo").mkdir()
-    Path("small.yaml.d").mkdir()
+    Path("demo").touch()
     words = ["--format", "npy", "--to", "out"]
     assert main(["export", "small.yaml", *words]) == 0
     assert "sequences in" in capsys.readouterr().out

@@ -148,6 +148,11 @@ def test_folders_of_a_store_are_matched_like_those_of_this_machine():
         assert expanded["pools"]["lang_no"]["path"] == path.replace("*", "no")
 
 
+def test_a_store_that_cannot_be_listed_is_one_message():
+    with pytest.raises(RecipeError, match=r"nostore://x[^ ]*\n +given +ValueError: Protocol not known"):
+        expand_pool_sets({"pools": {"lang_*": {"path": "nostore://x/*"}}})
+
+
 def test_nothing_that_matches_is_told_with_what_is_there(written):
     ((where, given, expected, _),) = refused("pools.lang_*.path=multilingual/x*")
     assert (where, given) == ("pools.lang_*.path", "multilingual/x*, which nothing matches")
