@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote
 
-from recipe.config.places import place
+from recipe.config.places import is_stored, place
 from recipe.errors import Problem, RecipeError
 
 RECIPE_WORDS = (
@@ -148,6 +148,14 @@ def number(least: int = 0, most: int = MOST, *, grouped: bool = False) -> Callab
 
 whole = number()
 """An option's whole number from 0 on."""
+
+
+def here(text: str) -> Path:
+    """A folder of this machine, for verbs that write to it; a store's is refused."""
+    path = place(text)
+    if is_stored(path):
+        raise argparse.ArgumentTypeError(f"{text} is in a store: copy the pool to this machine, and back")
+    return path
 
 
 def sample_of(text: str) -> float | int:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from recipe.cli.options import add_json, add_yes
+from recipe.cli.options import add_json, add_yes, here
 from recipe.cli.output import confirm, no_write, print_json, print_tables
-from recipe.pools.about import describe_pool, read_about
-from recipe.pools.card import read_card
+from recipe.pools.about import card_at, describe_pool, read_about
 from recipe.report.pools import about_table
 from recipe.report.tables import table
 
@@ -31,7 +29,7 @@ not depend on what is said of it, and runs that read it go on. `recipe report RU
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pool and what is said of it."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pool", type=Path, metavar="POOL", help="folder of the pool")
+    parser.add_argument("pool", type=here, metavar="POOL", help="folder of the pool")
     parser.add_argument(
         "words",
         nargs="*",
@@ -44,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Say it, or show what is said; asks before what was said is changed or taken out."""
-    before = dict(read_card(args.pool).about or {})
+    before = dict(card_at(args.pool).about or {})
     about = read_about(args.words, f"pools describe {args.pool}", before)
     lost = {key: value for key, value in before.items() if about.get(key) != value}
     if lost and not args.json:

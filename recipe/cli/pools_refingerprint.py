@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from recipe.cli.options import MOST, add_json, add_yes, number, whole
+from recipe.cli.options import MOST, add_json, add_yes, here, number, whole
 from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.errors import RecipeError
 from recipe.pools.refingerprint import LOST, WHOLE, Known, Refingerprint, refingerprint, write_anew
@@ -39,7 +38,7 @@ _SAID = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pool, and what is known of one without its card."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pool", type=Path, metavar="POOL", help="folder of the pool")
+    parser.add_argument("pool", type=here, metavar="POOL", help="folder of the pool")
     parser.add_argument("--write", action="store_true", help="write the card of the contents, after asking")
     known = parser.add_argument_group("what a lost or damaged card does not tell")
     known.add_argument("--tokenizer", metavar="bytes|PATH", help="the one that made the pool")

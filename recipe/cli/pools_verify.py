@@ -11,6 +11,7 @@ from typing import Any
 from recipe.cli.file_words import add_file_words, open_worded
 from recipe.cli.options import add_json, check_sources, number, sample_of, whole
 from recipe.cli.output import print_json, progress
+from recipe.config.places import place
 from recipe.errors import RecipeError
 from recipe.pools.agreement import document_findings
 from recipe.pools.beside import check_beside
@@ -41,7 +42,9 @@ With the tokenizer: whether decode(encode(text)) is the text, or the tokenizer's
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pools and how much of them is read."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pools", nargs="+", type=Path, metavar="POOL", help="folder of a pool; repeatable")
+    parser.add_argument(
+        "pools", nargs="+", type=place, metavar="POOL", help="folder or URL of a pool; repeatable"
+    )
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument("--full", action="store_true", help="read every byte and every document")
     depth.add_argument(

@@ -20,7 +20,7 @@ from recipe.config.problems import Fault, Vocabulary, faults_of, problem, unique
 from recipe.config.strict_yaml import read_yaml
 from recipe.config.values import Text
 from recipe.errors import RecipeError
-from recipe.pools.card import CARD_NAME, card_text, read_card
+from recipe.pools.card import CARD_NAME, Card, card_text, read_card
 from recipe.pools.workplace import write_durably
 
 CRAWLED, SYNTHETIC = "crawled", "synthetic"
@@ -234,11 +234,20 @@ def describe_pool(path: Path, about: Mapping[str, Any]) -> None:
     Raises:
         RecipeError: no card of our own is there, or it was changed.
     """
+    card = card_at(path)
+    if dict(about) != (card.about or {}):
+        write_durably(path / CARD_NAME, card_text(replace(card, about=dict(about) or None)))
+
+
+def card_at(path: Path) -> Card:
+    """The card that something can be said in.
+
+    Raises:
+        RecipeError: no card of our own is there, or it was changed.
+    """
     if not (path / CARD_NAME).is_file():
         raise RecipeError.single(
             str(path), str(path), given="no card.json", expected="the folder of a pool that recipe made",
             fix="prepare it as a pool; files of others carry no card, say it where they are listed",
         )  # fmt: skip
-    card = read_card(path)
-    if dict(about) != (card.about or {}):
-        write_durably(path / CARD_NAME, card_text(replace(card, about=dict(about) or None)))
+    return read_card(path)
