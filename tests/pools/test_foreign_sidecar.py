@@ -41,7 +41,7 @@ print(hashlib.sha256(path.read_bytes()).hexdigest())
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's cache, empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "recipe"
+    return tmp_path / "cache" / "token-recipe"
 
 
 def tokens(path: Path) -> Path:

@@ -1,8 +1,8 @@
 """Files derived from somebody else's: built once, found again by content, never left half-written.
 
 They lie in a folder ``.recipe`` beside the file they are derived from, or, where nothing can be written,
-below ``$XDG_CACHE_HOME/recipe`` (default ``~/.cache/recipe``); ``$RECIPE_CACHE`` names another place. Their
-names hold the key of what they are derived from, so that one of an older content is never taken.
+in the folder of `recipe.pools.cache_folder`; where ``$RECIPE_CACHE`` names that one, there at once. Their names
+hold the key of what they are derived from, so that one of an older content is never taken.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from recipe.errors import RecipeError
+from recipe.pools.cache_folder import CACHE, cache_folder, named_cache_folder
 from recipe.pools.workplace import sync
 
 LOG = logging.getLogger("recipe.pools")
 """Told when something large is read or written on the way to a pool."""
-CACHE = "RECIPE_CACHE"
 BESIDE = ".recipe"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}
@@ -50,7 +50,7 @@ def derived(source: Path, key: str, endings: Sequence[str], build: Build) -> tup
         if (place / names[-1]).is_file():
             return tuple(place / name for name in names)
     with _locked(
-        source, places[:1] if os.environ.get(CACHE) else places, f"{source.name}.{key}.lock"
+        source, places if named_cache_folder() is None else places[:1], f"{source.name}.{key}.lock"
     ) as place:
         paths = tuple(place / name for name in names)
         if not paths[-1].is_file():
@@ -84,9 +84,8 @@ def _build(paths: tuple[Path, ...], build: Build) -> None:
 
 def _places(source: Path) -> list[Path]:
     """Where derived files may lie, in the order in which they are looked for and written."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "recipe"
-    places = [source.parent / BESIDE, home]
-    return [Path(named), *places] if (named := os.environ.get(CACHE)) else places
+    beside, folder = source.parent / BESIDE, cache_folder()
+    return [beside, folder] if named_cache_folder() is None else [folder, beside]
 
 
 @contextmanager

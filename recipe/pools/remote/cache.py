@@ -1,8 +1,8 @@
 """Local room for what was fetched: files without a name in one folder, together never above a bound.
 
-A setting of the machine, like the root of the pools, and no part of a recipe: ``RECIPE_CACHE`` is the
-folder, ``RECIPE_CACHE_BYTES`` the bound of each process that reads (a rank, a worker of a loader). The files
-have no name: the system gives their room back when a process ends, however it ends.
+The folder is that of `recipe.pools.cache_folder`, ``RECIPE_CACHE_BYTES`` the bound of each process that reads (a
+rank, a worker of a loader). The files have no name: the system gives their room back when a process ends,
+however it ends.
 """
 
 from __future__ import annotations
@@ -18,17 +18,11 @@ import numpy as np
 
 from recipe.errors import RecipeError
 from recipe.maths.amounts import parse_amount
+from recipe.pools.cache_folder import CACHE, cache_folder
 
-FOLDER, BYTES = "RECIPE_CACHE", "RECIPE_CACHE_BYTES"
+BYTES = "RECIPE_CACHE_BYTES"
 DEFAULT_BYTES = "1Gi"
 _PAGE = 4096
-
-
-def cache_folder() -> Path:
-    """The folder that the environment names; by default one of the user."""
-    if given := os.environ.get(FOLDER):
-        return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "token-recipe"
 
 
 def cache_bytes() -> int:
@@ -192,7 +186,7 @@ def _too_small(size: int, bound: int) -> RecipeError:
 def _no_room(folder: Path, size: int, error: OSError) -> RecipeError:
     return RecipeError.single(
         "cache", str(folder), given=error.strerror or str(error), expected=f"room for {size:,} bytes",
-        fix=f"name another folder ({FOLDER}), or lower {BYTES}",
+        fix=f"name another folder ({CACHE}), or lower {BYTES}",
     )  # fmt: skip
 
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from recipe.config.places import StorePath
 from recipe.errors import RecipeError
 from recipe.pools.blocks import file_hash
+from recipe.pools.cache_folder import CACHE, cache_folder
 from recipe.pools.remote.asking import Object, ask, gone
-from recipe.pools.remote.cache import FOLDER, cache_folder
 from recipe.pools.remote.loop import run, submit
 from recipe.pools.remote.ranges import REQUEST_BYTES, Runs, runs_of
 from recipe.pools.remote.store import Stamp, store_of
@@ -78,7 +78,7 @@ class StoredFolder:
             raise RecipeError.single(
                 f"pool {self.pool}", str(path), given=error.strerror or str(error),
                 expected=f"room for {what.stamp.size:,} bytes of {what.url}",
-                fix=f"name another folder ({FOLDER})",
+                fix=f"name another folder ({CACHE})",
             ) from error  # fmt: skip
 
     def _copy(self, what: Object, name: str, path: Path) -> None:
@@ -182,6 +182,6 @@ def mirror_of(url: StorePath, card: bytes) -> Path:
     except OSError as error:
         raise RecipeError.single(
             "cache", str(folder), given=error.strerror or str(error), expected="a folder that can be written",
-            fix=f"name another folder ({FOLDER})",
+            fix=f"name another folder ({CACHE})",
         ) from error  # fmt: skip
     return folder
