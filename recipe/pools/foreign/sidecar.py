@@ -1,8 +1,8 @@
 """Files derived from somebody else's: built once, found again by content, never left half-written.
 
 They lie in a folder ``.recipe`` beside the file they are derived from, or, where nothing can be written,
-in the folder of `recipe.pools.cache_folder`; where ``$RECIPE_CACHE`` names that one, there at once. Their names
-hold the key of what they are derived from, so that one of an older content is never taken.
+in the folder of `recipe.pools.cache_folder`; where ``$RECIPE_CACHE`` names that one, there at once.
+Their names hold the key of what they are derived from, so that one of an older content is never taken.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Local room for what was fetched: files without a name in one folder, together never above a bound.
 
-The folder is that of `recipe.pools.cache_folder`, ``RECIPE_CACHE_BYTES`` the bound of each process that reads (a
-rank, a worker of a loader). The files have no name: the system gives their room back when a process ends,
+The folder is that of `recipe.pools.cache_folder`, ``RECIPE_CACHE_BYTES`` the bound of each process that reads
+(a rank, a worker of a loader). The files have no name: the system gives their room back when a process ends,
 however it ends.
 """
 
