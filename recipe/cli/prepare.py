@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from recipe.cli.output import print_json, print_tables, progress, say
 from recipe.cli.prepared import pool_table, splits_table, summary
 from recipe.errors import RecipeError
 from recipe.pools.about import describe_pool, read_about
+from recipe.pools.card import CARD_NAME, read_card
+from recipe.pools.pool import Pool
 from recipe.pools.splits import parse_split
 from recipe.text.kinds import FORMATS
 from recipe.text.preparation import ENGINES, PrepareOptions, Progress
@@ -236,6 +239,8 @@ def execute(args: argparse.Namespace) -> int:
     if about is not None:
         for pool in pools.values():
             describe_pool(pool.path, about)
+    elif args.extends is not None:
+        _say_undescribed(args.extends, pools.values())
     if args.json:
         said = {name: summary(pool) for name, pool in pools.items()}
         print_json(said[""] if split is None else {"path": str(args.out), "splits": said})
@@ -250,6 +255,14 @@ def execute(args: argparse.Namespace) -> int:
     for pool in pools.values():
         pool.close()
     return 0
+
+
+def _say_undescribed(extends: Path, pools: Iterable[Pool]) -> None:
+    """What was said of a pool is not said of one that holds other documents, too."""
+    for pool in pools:
+        old = extends / pool.path.name if (extends / pool.path.name).is_dir() else extends
+        if pool.card.about is None and (old / CARD_NAME).is_file() and read_card(old).about:
+            say(f"note: {old} says where its text is from; of {pool.path} nothing is said (--about)")
 
 
 class _Watcher:

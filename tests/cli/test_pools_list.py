@@ -184,3 +184,13 @@ def test_prepare_says_it_at_once_and_of_a_pool_that_is_there(in_tmp, capsys):
     main(["prepare", "p", "in.jsonl", "--about", "kind=public", "--json"])
     capsys.readouterr()
     assert answer(capsys, "pools", "describe", "p")[1]["about"] == {"kind": "public"}
+
+
+def test_a_pool_that_extends_a_described_one_is_said_to_say_nothing(in_tmp, capsys):
+    for name in ("a", "b"):
+        Path(f"{name}.jsonl").write_text(f'{{"id": "{name}", "text": "a"}}\n')
+    main(["prepare", "p", "a.jsonl", "--about", "kind=public", "--json"])
+    assert main(["prepare", "q", "b.jsonl", "--extends", "p", "--json"]) == 0
+    assert "of q nothing is said" in capsys.readouterr().err
+    assert main(["prepare", "q", "b.jsonl", "--extends", "p", "--about", "kind=public", "--json"]) == 0
+    assert "nothing is said" not in capsys.readouterr().err

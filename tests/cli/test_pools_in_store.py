@@ -1,0 +1,63 @@
+"""Verbs of pools on a pool in a store: looked at and verified there, changed here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pytest
+
+import recipe
+from recipe.cli.main import main
+from tests.pools.loopback import store, upload
+
+URL = "s3://pools/english"
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[None]:
+    with store():
+        fsspec.filesystem("s3").mkdir("pools")
+        yield
+
+
+@pytest.fixture
+def local(bucket: None, in_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RECIPE_CACHE", str(in_tmp / "cache"))
+    documents = [np.arange(5 + k % 60) for k in range(100)]
+    recipe.write_pool(
+        "english", documents, vocab_size=500, eos=99, tags=[{"lang": "ab"[k % 2]} for k in range(100)]
+    )
+    upload(Path("english"), URL)
+    return Path("english")
+
+
+def answer(capsys, *words):
+    code = main([*map(str, words), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_what_is_shown_is_what_a_disk_shows(local, capsys):
+    here, there = (answer(capsys, "pools", "show", place)[1] for place in (local, URL))
+    assert {**there, "path": "", "bytes": 0} == {**here, "path": "", "bytes": 0}
+    assert there["path"] == URL
+
+
+def test_a_changed_byte_is_found_there_too(local, capsys):
+    assert answer(capsys, "pools", "verify", URL, "--full")[0] == 0
+    data = (local / "part-00000.bin").read_bytes()
+    fsspec.filesystem("s3").pipe("pools/english/part-00000.bin", data[:-1] + b"x")
+    code, told = answer(capsys, "pools", "verify", URL, "--full")
+    assert (code, told["pools"][0]["path"]) == (1, URL)
+    assert "part-00000.bin" in told["pools"][0]["findings"][0]["where"]
+
+
+@pytest.mark.parametrize("words", [["describe", URL, "kind=public"], ["refingerprint", URL, "--write"]])
+def test_nothing_is_written_there(bucket, in_tmp, capsys, words):
+    with pytest.raises(SystemExit) as caught:
+        main(["pools", *words])
+    assert caught.value.code == 2
+    assert "in a store" in capsys.readouterr().err
