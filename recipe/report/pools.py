@@ -48,7 +48,7 @@ def _whole(pools: Sequence[Mapping[str, Any]], title: str) -> Group:
         for pool in pools
     ]
     sums = (sum(pool["documents"] for pool in pools), sum(pool["tokens"] for pool in pools))
-    size = sum(pool["bytes"] or 0 for pool in pools)
+    size = sum({pool["path"]: pool["bytes"] or 0 for pool in pools}.values())  # views share a folder
     total = ("all", f"{sums[0]:,}", "", amount(sums[1]), "", "", "", "", byte_size(size), "", "", "")
     columns = (
         "pool", "documents", "units", "tokens", "tokenizer", "ids", "type", "parts", "on disk", "shuffled",

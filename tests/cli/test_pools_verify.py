@@ -12,6 +12,7 @@ import recipe
 from recipe.cli.main import main
 from recipe.pools.card import read_card
 from recipe.pools.sections import Section
+from tests.text.small_tokenizers import composed, word_piece
 
 STEPS = 12
 """Places of each file at which a byte is changed: spread, the first and the last among them."""
@@ -108,6 +109,36 @@ def test_b7_what_comes_back_is_told_by_document(prepared, capsys):
     told = answer(capsys, *words, "--sources", ".")[1]
     assert told["pools"][0]["round_trips"]["documents"] == {"exact": 19, "changed": 1}
     assert told["pools"][0]["round_trips"]["examples"] == {"changed": [7]}
+
+
+def test_b7_a_tokenizer_that_composes_gives_its_normalisation_back(in_tmp, capsys):
+    """B7: … or to the tokenizer's own normalisation of it: NFC, as Qwen3."""
+    composed(in_tmp)
+    texts = ["cafe\u0301 of 😀", "plain of text", "e\u0301"]
+    lines = [json.dumps({"id": f"t{n}", "text": text}) + "\n" for n, text in enumerate(texts)]
+    Path("in.jsonl").write_text("".join(lines))
+    assert main(["prepare", "p", "in.jsonl", "--tokenizer", "tokenizer.json", "--json"]) == 0
+    capsys.readouterr()
+    words = ("pools", "verify", "p", "--full", "--tokenizer", "tokenizer.json", "--sources", ".")
+    code, told = answer(capsys, *words)
+    trips = told["pools"][0]["round_trips"]
+    assert (code, trips["documents"]) == (0, {"exact": 1, "normalised": 2})
+    assert sorted(trips["examples"]["normalised"]) == ["t0", "t2"]
+
+
+def test_b7_what_does_not_come_back_is_a_finding(in_tmp, capsys):
+    """White space that a tokenizer does not keep: the text is lost, and that is said."""
+    word_piece(in_tmp)
+    Path("in.jsonl").write_text('{"id": "x", "text": "token  of  2024"}\n')
+    assert (
+        main(["prepare", "p", "in.jsonl", "--tokenizer", "tokenizer.json", "--eos", "[EOS]", "--json"]) == 0
+    )
+    capsys.readouterr()
+    words = ("pools", "verify", "p", "--tokenizer", "tokenizer.json", "--sources", ".")
+    code, told = answer(capsys, *words)
+    trips = told["pools"][0]["round_trips"]["documents"]
+    assert (code, trips) == (1, {"lost": 1})
+    assert told["pools"][0]["findings"][0]["check"] == "text"
 
 
 def test_pairs_are_verified_as_far_as_they_can_be(rich, capsys):
