@@ -279,4 +279,4 @@ class _Watcher:
         name, unit = ("tokenise", "bytes") if event.phase == "read" else ("write", "documents")
         if name not in self._tasks:
             self._tasks[name] = self._bars.add_task(name, total=event.total, note=unit)
-        self._bars.update(self._tasks[name], completed=event.done)
+        self._bars.update(self._tasks[name], completed=event.done, total=event.total)

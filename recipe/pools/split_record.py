@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from recipe.errors import Problem, RecipeError
 from recipe.pools.pool import Pool
 from recipe.pools.splits import Split
 from recipe.pools.workplace import write_durably
@@ -32,6 +33,28 @@ def write_record(out: Path, split: Split, pools: Sequence[Pool], read: Mapping[s
     }
     record = {"format": FORMAT, **split.to_plain(), "read": read, "pools": said}
     write_durably(out / SPLITS_NAME, (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def check_others(out: Path, split: Split) -> None:
+    """Refuse a folder in which pools of another split would stay beside the new ones: they share texts.
+
+    Raises:
+        RecipeError: naming each.
+    """
+    try:
+        said = list(json.loads((out / SPLITS_NAME).read_bytes())["pools"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    problems = [
+        Problem(
+            str(out / name), "a pool of the split that was there before", "none beside the new ones",
+            "remove it, or choose another folder: its texts are in the new pools too",
+        )
+        for name in said
+        if name not in split.names and (out / name).exists()
+    ]  # fmt: skip
+    if problems:
+        raise RecipeError(f"splits of {out}", problems)
 
 
 def has_record(out: Path, pools: Sequence[Pool]) -> bool:

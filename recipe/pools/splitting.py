@@ -14,7 +14,7 @@ from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, digests_of, 
 from recipe.pools.copied import existing_copy, write_copy
 from recipe.pools.dedup import WITHDRAWN, needed_documents
 from recipe.pools.pool import Pool
-from recipe.pools.split_record import OTHER_SPLIT, has_record, write_record
+from recipe.pools.split_record import OTHER_SPLIT, check_others, has_record, write_record
 from recipe.pools.splits import SPLIT, Split, split_draw
 from recipe.pools.table import either, row_groups
 
@@ -43,6 +43,7 @@ def split_pool(
     """
     folder = Path(out)
     refuse_pairs(pool, folder)
+    check_others(folder, split)
     if SPLIT in pool.card.source:
         raise RecipeError.single(
             "split", str(pool.path), given="a pool that is one part of a split", expected="a whole pool",

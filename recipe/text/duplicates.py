@@ -21,7 +21,7 @@ from recipe.pools.contents import RANGE_DOCUMENTS, Contents, equal_documents
 from recipe.pools.pool import Pool
 from recipe.pools.splits import MOST_SPLITS, Split
 from recipe.pools.tags import JoinedTags, TagsWriter, joined_tags
-from recipe.pools.workplace import write_durably
+from recipe.pools.workplace import sync, write_durably
 from recipe.text.spill import first_numbers
 from recipe.text.spilled import Spilled, contents_of
 
@@ -88,6 +88,8 @@ def place_documents(folder: Path, num_tasks: int, rule: Rule) -> Placed:
         decided.decide()
     np.save(folder / TAG_PLACES, tags.places())
     np.save(folder / PLACES, decided.places)
+    for name in (PLACES, TAGS, TAG_PLACES):
+        sync(folder / name)
     write_durably(folder / FINISHED, b"{}")
     return place_documents(folder, num_tasks, rule)
 

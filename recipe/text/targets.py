@@ -16,6 +16,7 @@ from recipe.pools.card import CARD_NAME
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.settings import PoolSettings
+from recipe.pools.split_record import check_others
 from recipe.pools.splits import SPLIT, Split
 from recipe.text.inputs import Input
 from recipe.text.preparation import PrepareOptions, differences, settings_of
@@ -95,6 +96,8 @@ def targets_of(out: Path, tokenizer: Tokenizer, options: PrepareOptions) -> list
     names = [None] if split is None else list(split.names)
     if split is not None and (out / CARD_NAME).exists():
         raise refused(out, "a pool", "choose another folder: splits are pools in a folder of their own")
+    if split is not None:
+        check_others(out, split)
     found = []
     for index, name in enumerate(names):
         path = out if name is None else out / name

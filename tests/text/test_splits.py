@@ -306,6 +306,17 @@ def test_a_replacement_cut_between_two_pools_goes_on(tmp_path, monkeypatch, cut)
     assert contents(out) == contents(tmp_path / "whole")
 
 
+def test_a_pool_of_an_older_split_does_not_stay_beside_the_new_ones(tmp_path):
+    """With --overwrite too: its texts would be in the new pools as well."""
+    write_jsonl(tmp_path / "a.jsonl", records(60))
+    prepare_splits([tmp_path / "a.jsonl"], tmp_path / "web", BYTES, PrepareOptions(split=THREE))
+    before = contents(tmp_path / "web")
+    options = PrepareOptions(split=parse_split("train=60%,validation=40%"), overwrite=True)
+    with pytest.raises(RecipeError, match="remove it"):
+        prepare_splits([tmp_path / "a.jsonl"], tmp_path / "web", BYTES, options)
+    assert contents(tmp_path / "web") == before
+
+
 def test_a_folder_with_a_pool_is_no_place_for_splits(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", records(40))
     prepare_pool([tmp_path / "a.jsonl"], tmp_path / "web", BYTES)
