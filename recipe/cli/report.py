@@ -80,6 +80,10 @@ def execute(args: argparse.Namespace) -> int:
         print_json(facts)
     elif args.out is None:
         print_tables(datasheet_tables(facts, args.lang))
+    found = {key for pool in facts["pools"].values() for key in pool["tags"]}
+    for key in args.tag if args.share != NONE else ():
+        if key not in found:
+            say(f"note: no document of the run's pools that are here has the tag {key!r}", quiet=args.json)
     return 0
 
 

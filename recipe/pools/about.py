@@ -7,6 +7,7 @@ fingerprint and may be made or corrected later. The hash of the card covers it.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -61,6 +62,15 @@ def _language(text: str) -> str:
     raise problem("", given=text, expected="a language tag such as en, pt-BR or zh-Hans", fix=fix)
 
 
+def _printable(text: str) -> str:
+    """A text that moves no cursor and reorders nothing where it is shown; lines may end."""
+    for sign in text:
+        if sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+            given, fix = f"U+{ord(sign):04X} in {text!r:.60}", "leave the character out"
+            raise problem("", given=given, expected="a text of characters that show", fix=fix)
+    return text
+
+
 def _languages(given: object) -> object:
     if isinstance(given, str):
         given = [part.strip() for part in given.split(",")]
@@ -72,6 +82,7 @@ def _languages(given: object) -> object:
     return given
 
 
+Said = Annotated[Text, AfterValidator(_printable)]
 Date = Annotated[str, BeforeValidator(_date)]
 Language = Annotated[Text, AfterValidator(_language)]
 
@@ -99,23 +110,23 @@ class About(Model):
 
     kind: Literal["public", "licensed", "crawled", "user", "synthetic"] | None = None
     """Where its text comes from."""
-    licence: Text | None = None
+    licence: Said | None = None
     """On what terms it is used, as an SPDX identifier where there is one."""
     languages: Annotated[tuple[Language, ...] | None, BeforeValidator(_languages)] = None
     """Of its texts."""
     collected: Collected | None = None
     """When."""
-    generator: Text | None = None
+    generator: Said | None = None
     """Of synthetic text: the model or program that made it."""
-    crawler: Text | None = None
+    crawler: Said | None = None
     """Of crawled text: the name that the crawler gave itself."""
-    provider: Text | None = None
+    provider: Said | None = None
     """Who publishes, licenses or collected it."""
-    description: Text | None = None
+    description: Said | None = None
     """What it is, in a sentence or a few."""
-    url: Text | None = None
+    url: Said | None = None
     """Where others find it."""
-    contact: Text | None = None
+    contact: Said | None = None
     """Whom to ask."""
 
 

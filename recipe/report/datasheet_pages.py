@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from textwrap import wrap
 from typing import Any
@@ -17,6 +17,7 @@ from recipe.report.datasheet_words import words
 from recipe.report.figures import ratio, readings
 from recipe.report.pools import NOT_STATED, SHORT, said
 from recipe.report.tables import table
+from recipe.text.pool_samples import visible
 
 _WIDTH = 110
 _STYLE = """
@@ -221,9 +222,16 @@ def _not_stated(facts: Mapping[str, Any], w: Words) -> Section:
     return Section(title=w("Not stated"), text=text, columns=(w("pool"), w("keys")), rows=rows)
 
 
+def _visible(section: Section) -> Section:
+    """The section with every character of somebody else's named that would move a cursor or reorder text."""
+    rows = tuple(tuple(map(visible, row)) for row in section.rows)
+    columns, text = tuple(map(visible, section.columns)), tuple(map(visible, section.text))
+    return replace(section, title=visible(section.title), text=text, columns=columns, rows=rows)
+
+
 def datasheet_tables(facts: Mapping[str, Any], lang: str = "en") -> Iterator[RenderableType]:
     """For a terminal."""
-    for section in sections(facts, lang):
+    for section in map(_visible, sections(facts, lang)):
         caption = "\n".join(line for text in section.text for line in wrap(text, _WIDTH) or [""])
         if section.rows:
             yield table(section.title, section.columns, section.rows, total=section.total, caption=caption)
@@ -235,7 +243,7 @@ def datasheet_tables(facts: Mapping[str, Any], lang: str = "en") -> Iterator[Ren
 def markdown(facts: Mapping[str, Any], lang: str = "en") -> str:
     """As Markdown, every text of somebody else's as it is."""
     lines: list[str] = []
-    for place, section in enumerate(sections(facts, lang)):
+    for place, section in enumerate(map(_visible, sections(facts, lang))):
         lines += [f"{'##' if place else '#'} {_plain(section.title)}", ""]
         lines += [line for text in section.text for line in (_plain(text), "")]
         if section.rows:
@@ -264,7 +272,7 @@ def _plain(text: str) -> str:
 def page(facts: Mapping[str, Any], lang: str = "en") -> str:
     """As a page that needs nothing else."""
     parts = []
-    for place, section in enumerate(sections(facts, lang)):
+    for place, section in enumerate(map(_visible, sections(facts, lang))):
         level = "h2" if place else "h1"
         parts.append(f"<{level}>{escape(section.title)}</{level}>")
         parts += [f"<p>{escape(text)}</p>" for text in section.text]

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from recipe.report.figures import amount, byte_size, signed
 from recipe.report.tables import table
+from recipe.text.pool_samples import visible
 
 NOT_STATED = "not stated"
 SHORT = 12
@@ -26,13 +27,13 @@ def list_tables(pools: Sequence[Mapping[str, Any]], title: str) -> Iterator[Rend
         yield _targets(targets)
     if faulty := [pool for pool in pools if pool["problem"] is not None]:
         yield Text("not whole", style="bold")
-        yield from (Text(f" {pool['path'] or pool['name']}: {pool['problem']}") for pool in faulty)
+        yield from (Text(visible(f" {pool['path'] or pool['name']}: {pool['problem']}")) for pool in faulty)
 
 
 def _whole(pools: Sequence[Mapping[str, Any]], title: str) -> Group:
     rows = [
         (
-            pool["name"],
+            visible(pool["name"]),
             f"{pool['documents']:,}",
             f"{pool['units']:,}",
             ("" if pool["counted"] == "exact" else "about ") + amount(pool["tokens"]),

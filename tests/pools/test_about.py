@@ -53,6 +53,8 @@ def test_everything_that_can_be_said_is_kept_as_it_was_said():
         ({"kind": "public", "generator": "m"}, "generator", "leave generator out"),
         ({"kind": "public", "crawler": "m"}, "crawler", "leave crawler out"),
         ({"licence": "  "}, "licence", "leave the key out"),
+        ({"licence": "a\x1b[31m"}, "licence", "leave the character out"),
+        ({"description": "a\u202eb"}, "description", "leave the character out"),
     ],
 )
 def test_what_is_not_sound_is_refused_with_its_place_and_a_way_out(data, where, told):
