@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json
+from recipe.config.places import place
 from recipe.errors import RecipeError
 from recipe.maths.amounts import parse_amount
 from recipe.pools.opening import open_pool
@@ -26,7 +27,7 @@ the parts that the pool was written with; `recipe pools verify --full` proves th
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pool and its parts."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pool", type=Path, metavar="POOL", help="folder of the pool")
+    parser.add_argument("pool", type=place, metavar="POOL", help="folder of the pool")
     parser.add_argument(
         "--part-tokens", required=True, metavar="N", help="stored tokens of a part at most: 1Gi, 500M, 20000"
     )

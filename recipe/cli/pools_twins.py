@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables
+from recipe.config.places import place
 from recipe.pools.opening import open_pool
 from recipe.pools.twins import compare_twins
 from recipe.report.tables import table
@@ -27,8 +27,8 @@ different tokenizers do not mix; branch with --data fresh, or start a run from t
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two pools."""
     parser.epilog = EXAMPLE
-    parser.add_argument("first", type=Path, metavar="A", help="folder of a pool")
-    parser.add_argument("second", type=Path, metavar="B", help="folder of another one")
+    parser.add_argument("first", type=place, metavar="A", help="folder of a pool")
+    parser.add_argument("second", type=place, metavar="B", help="folder of another one")
     add_json(parser)
 
 

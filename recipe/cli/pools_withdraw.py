@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recipe.cli.options import add_json, recordable
 from recipe.cli.output import print_json
+from recipe.config.places import place
 from recipe.errors import RecipeError
 from recipe.pools import Pool
 from recipe.pools.adopting import refuse_pairs
@@ -36,7 +37,7 @@ The old folder stays as it is: remove it when nothing reads it any more.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pool and the documents."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pool", type=Path, metavar="POOL", help="folder of the pool")
+    parser.add_argument("pool", type=place, metavar="POOL", help="folder of the pool")
     parser.add_argument("--documents", type=Path, metavar="FILE", help="ids of documents, one a line")
     parser.add_argument(
         "--document", action="append", default=[], metavar="ID", help="one document; may come many times"

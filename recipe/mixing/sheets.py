@@ -131,7 +131,8 @@ def _refuse_erased(pool: Pool, block: Block, sequences: NDArray[np.int64]) -> No
             raise RecipeError.single(
                 f"pool {pool.name}", str(pool.path), given=f"documents that were erased: {names}",
                 expected="documents that are there: rows of theirs were served before they were withdrawn",
-                fix="look at later steps; what was spent is still counted (recipe audit, recipe trace)",
+                fix="put the folder back that holds them, or look at later steps; what was spent is still "
+                "counted (recipe audit, recipe trace)",
             )  # fmt: skip
 
 

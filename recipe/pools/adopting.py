@@ -49,6 +49,15 @@ def refuse_pairs(old: Pool, path: Path) -> None:
         )  # fmt: skip
 
 
+def refuse_stored(old: Pool, path: Path) -> None:
+    """Raise RecipeError where the token files of a pool lie in a store: they cannot be linked."""
+    if old.layout.remote is not None:
+        raise RecipeError.single(
+            str(path), str(old.path), given="a pool in a store", expected="a folder of this machine",
+            fix="copy the pool to a disk first, and the new one back",
+        )  # fmt: skip
+
+
 def check_extends(old: Pool, settings: PoolSettings, path: Path) -> None:
     """Refuse to extend a pool by documents of another kind.
 
@@ -56,6 +65,7 @@ def check_extends(old: Pool, settings: PoolSettings, path: Path) -> None:
         RecipeError: the pool is not one of our own, or has other ids, marks or another tokenizer.
     """
     refuse_pairs(old, path)
+    refuse_stored(old, path)
     card, problems = old.card, []
     for name in ("vocab_size", "bos", "eos", "tokenizer"):
         was, becomes = getattr(card, name), getattr(settings, name)

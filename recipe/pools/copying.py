@@ -140,9 +140,8 @@ def _copy(
 
 def _rows(pool: Pool, numbers: NDArray[np.int64]) -> Iterator[Row]:
     """Rows of documents with rising numbers; the table is read once, a row group at a time."""
-    assert pool.layout.table is not None
     start = 0
-    for table in row_groups(pool.layout.table):
+    for table in row_groups(pool.layout.table_file()):
         low, high = np.searchsorted(numbers, [start, start + table.num_rows]).tolist()
         if low < high:
             here = numbers[low:high]

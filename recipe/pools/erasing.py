@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
-from recipe.pools.adopting import link_file, refuse_pairs
+from recipe.pools.adopting import link_file, refuse_pairs, refuse_stored
 from recipe.pools.blocks import DIGEST_BYTES, BlockHasher, root_hash
 from recipe.pools.card import (
     CARD_NAME,
@@ -63,6 +63,7 @@ def erase_documents(pool: Pool | Path | str, numbers: NDArray[Any], out: Path | 
     old = pool if isinstance(pool, Pool) else open_pool(pool, Path(pool).name)
     old = open_pool(old.path, old.name)  # all of the folder, where it is a view
     refuse_pairs(old, Path(out))
+    refuse_stored(old, Path(out))
     wanted = np.unique(np.asarray(numbers, np.int64))
     if not reason.strip():
         raise ValueError("no reason")

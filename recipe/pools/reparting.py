@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
-from recipe.pools.adopting import link_file, refuse_pairs
+from recipe.pools.adopting import link_file, refuse_pairs, refuse_stored
 from recipe.pools.blocks import DIGEST_BYTES, BlockHasher, file_hash, root_hash
 from recipe.pools.card import (
     CARD_NAME,
@@ -83,6 +83,7 @@ def repart_pool(pool: Pool | Path | str, out: Path | str, *, part_tokens: int) -
     old = pool if isinstance(pool, Pool) else open_pool(pool, Path(pool).name)
     old = open_pool(old.path, old.name)  # all of the folder, where it is a view
     refuse_pairs(old, Path(out))
+    refuse_stored(old, Path(out))
     if part_tokens < 1:
         raise RecipeError.single(
             str(out), "part_tokens", given=part_tokens, expected="1 or more", fix="for one part: its tokens"

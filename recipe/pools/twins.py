@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,9 +119,7 @@ def compare_twins(one: Pool, other: Pool) -> Twins:
 
 
 def _rows(pool: Pool) -> Iterator[pa.Table]:
-    path = pool.layout.table
-    assert path is not None
-    return regrouped(row_groups(Path(path), _COLUMNS))
+    return regrouped(row_groups(pool.layout.table_file(), _COLUMNS))
 
 
 def _names(rows: pa.Table | None) -> list[tuple[object, object]]:

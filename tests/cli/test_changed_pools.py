@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from recipe.audit import audit_run
 from recipe.cli.main import main
 from recipe.pools import open_pool, write_pool
-from tests.audit.runs import start, write_pools
+from tests.cli.conftest import write_small
 
 TEXTS = [[k + 1] * (k + 2) for k in range(8)]
 IDS = [f"page/{k}" for k in range(8)]
@@ -89,19 +88,23 @@ def test_twins_are_told_and_what_is_none_is_named(pool, capsys, tmp_path):
     assert "document 3: 'page/3' in the first, 'page/7' in the second" in capsys.readouterr().out
 
 
-def test_a_run_goes_on_after_a_take_down_with_three_commands(tmp_path, capsys):
-    write_pools(tmp_path, {"web": 60, "code": 40, "maths": 30})
-    with start(tmp_path) as run:
-        run.checkpoint(20)
-    web, new, place = tmp_path / "pools/web", tmp_path / "new", str(tmp_path / "run")
-    words = ["--document", "3", "--document", "17", "--reason", "request 12", "--out", str(new)]
-    assert main(["pools", "withdraw", str(web), *words]) == 0
+def test_a_run_goes_on_after_a_take_down_with_three_commands(in_tmp, capsys):
+    """At an older checkpoint, so that there is something left to be served."""
+    write_small(in_tmp)
+    assert main(["run", "small.yaml"]) == 0
+    kept = sorted(Path("runs/small/sequences").rglob("*.parquet"))
+    words = ["--document", "3", "--document", "17", "--reason", "request 12", "--out", "new"]
+    assert main(["pools", "withdraw", "pools/a", *words]) == 0
     assert "recipe withdraw RUN --erased" in capsys.readouterr().out
-    shutil.rmtree(web)
-    new.rename(web)
-    assert main(["run", place]) == 2
-    assert f"recipe withdraw {place} --erased" in capsys.readouterr().err
-    assert main(["withdraw", place, "--erased", "--reason", "request 12", "--yes"]) == 0
-    assert main(["run", place]) == 0
-    audit = audit_run(tmp_path / "run", full=True)
-    assert audit.ok, audit.findings
+    shutil.rmtree("pools/a")
+    Path("new").rename("pools/a")
+    assert main(["audit", "runs/small", "--full"]) == 1  # zeros, and nobody withdrew the documents
+    assert main(["run", "runs/small"]) == 2
+    assert "recipe withdraw runs/small --erased" in capsys.readouterr().err
+    why = ["--reason", "request 12", "--yes"]
+    assert main(["withdraw", "runs/small", "--erased", "--at", "8", *why]) == 0
+    assert main(["run", "runs/small"]) == 0
+    assert main(["audit", "runs/small", "--full"]) == 0
+    assert sorted(Path("runs/small/sequences").rglob("*.parquet")) == kept
+    assert main(["withdraw", "runs/small", "--erased", *why]) == 2
+    assert "nothing to withdraw" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -255,3 +256,12 @@ def test_F06_a_full_disk_is_told_with_the_bytes_needed(tmp_path):
     assert "no space left" in told and "bytes needed" in told
     assert not (tmp_path / "new").exists()
     assert repart_pool(pool, tmp_path / "new", part_tokens=70_000).verify(full=True) == []
+
+
+def test_a_pool_in_a_store_is_copied_to_a_disk_first(tmp_path):
+    store, pool = fsspec.filesystem("memory"), small(tmp_path)
+    for path in pool.path.iterdir():
+        store.pipe(f"/reparted/{path.name}", path.read_bytes())
+    with pytest.raises(RecipeError, match="a pool in a store"):
+        repart_pool("memory://reparted", tmp_path / "new", part_tokens=9)
+    store.rm("/reparted", recursive=True)

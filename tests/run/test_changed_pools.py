@@ -17,6 +17,7 @@ from recipe.pools import open_pool
 from recipe.pools.blocks import block_digest, file_hash, root_hash
 from recipe.pools.card import CARD_NAME, FileRecord, card_text
 from recipe.pools.erasing import erase_documents
+from recipe.pools.metadata import copy_metadata
 from recipe.pools.reparting import repart_pool
 from recipe.run.branching.branch import Wish, branch_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
@@ -199,3 +200,16 @@ def test_a_stream_of_its_own_and_held_out_windows_leave_erased_documents_out(tmp
     ]  # fmt: skip
     assert windows[1] == [row for row in windows[0] if row[0] not in GONE]
     assert count_rows(new, rule) == len(windows[1])
+
+
+def test_lengths_alone_audit_a_run_over_a_pool_that_was_cut_anew_and_lost_documents(begun, tmp_path):
+    withdraw_run(begun, GONE, pool="web", ticket=Ticket(reason="request 12"))
+    new = erased(begun.parent)
+    repart_pool(new, tmp_path / "cut", part_tokens=60)
+    put(tmp_path / "cut", begun.parent / "pools/web")
+    finished(begun)
+    for name in SIZES:
+        copy_metadata(open_pool(begun.parent / "pools" / name, name), tmp_path / "bare" / name)
+    audit = audit_run(begun, full=True, metadata_only=True, pools_root=tmp_path / "bare")
+    assert audit.ok, audit.findings
+    assert audit.checked.replayed == audit_run(begun, full=True).checked.replayed
