@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +32,7 @@ from recipe.text.preparation import (
 )
 from recipe.text.quarantine import gathered_tally, write_quarantine
 from recipe.text.sources import list_sources
+from recipe.text.space import disk_errors
 from recipe.text.spill import has_finished, merged, remove_unfinished
 from recipe.text.splits import check_counts
 from recipe.text.targets import Target, load_json, targets_of
@@ -44,7 +43,6 @@ FORMAT = 1
 
 _STATE = "state.json"
 _READ = "read.json"
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _TELL_DOCUMENTS = 128
 
 
@@ -167,7 +165,7 @@ class _Preparation:
             try:
                 for target in self.targets:
                     target.restore(self.spill)
-                with self._disk_errors():
+                with disk_errors(self.spill, self.source.total_bytes):
                     pools = self._all_existing()  # they may have been made while this process waited
                     pools = self._made() if pools is None else pools
             except BaseException:
@@ -203,6 +201,7 @@ class _Preparation:
                 self._second_pass(read, Counted(tally, placed), target)
         pools = [target.put(self.spill) for target in self.targets]
         if self.rule.split is not None:
+            (self.out / QUARANTINE_NAME).unlink(missing_ok=True)
             if tally.quarantined:
                 write_quarantine(self.out / QUARANTINE_NAME, self.spill, read.tasks)
             write_record(self.out, self.rule.split, pools, tally.to_plain())
@@ -297,26 +296,6 @@ class _Preparation:
 
     def _say(self, text: str) -> None:
         self.tell(Progress(phase="note", text=text))
-
-    @contextmanager
-    def _disk_errors(self) -> Iterator[None]:
-        """A full disk as a fault that says what is needed; finished tasks stay, halves go."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno not in _NO_SPACE:
-                raise
-            remove_unfinished(self.spill)
-            written = sum(path.stat().st_size for path in self.spill.iterdir())
-            free = shutil.disk_usage(self.spill).free
-            needed = max(2 * written, 2 * (self.source.total_bytes or 0))
-            raise RecipeError.single(
-                "prepare",
-                str(self.spill),
-                given=f"no space left: {free:,} bytes free, {written:,} written",
-                expected=f"about {needed:,} bytes, for tokens between the passes and for the pool",
-                fix="free space and run the same again, it goes on; or remove the folder to give up",
-            ) from error
 
 
 def _sections(rows: list[list[Any]]) -> list[Section]:

@@ -368,3 +368,17 @@ def test_a_draw_is_in_the_split_whose_stretch_holds_it(weights, draw):
     found = int(split.of(np.array([draw], np.uint64))[0])
     start = sum(weights[:found])
     assert Fraction(start, total) <= Fraction(draw, 2**64) < Fraction(start + weights[found], total)
+
+
+def test_what_was_left_out_stands_beside_the_pools_of_a_split(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [*records(60), {"id": "bad", "text": 7}])
+    options = PrepareOptions(split=HALVES, read=ReadOptions(on_bad="skip"))
+    prepare_splits([tmp_path / "a.jsonl"], tmp_path / "web", BYTES, options)
+    [row] = (tmp_path / "web" / "quarantine.jsonl").read_text().splitlines()
+    assert json.loads(row)["line"] == 61
+    read = json.loads((tmp_path / "web" / "splits.json").read_bytes())["read"]
+    assert (read["read"], read["kept"], sum(read["quarantined"].values())) == (61, 60, 1)
+    write_jsonl(tmp_path / "a.jsonl", records(60))
+    again = PrepareOptions(split=HALVES, overwrite=True)
+    prepare_splits([tmp_path / "a.jsonl"], tmp_path / "web", BYTES, again)
+    assert not (tmp_path / "web" / "quarantine.jsonl").exists()
