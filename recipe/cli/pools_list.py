@@ -23,7 +23,8 @@ Examples:
   recipe pools list my.yaml pools_root=/data/pools
 
 Of a recipe's pools with a stock stated beside their path, the stock is a target: target, measured and gap are
-shown. Unfinished and damaged folders are listed with what is wrong; the exit code is 1 then.
+shown. Unfinished and damaged folders are listed with what is wrong; the exit code is 1 then. Of token files
+made elsewhere, folders list Megatron pairs; the other kinds are listed where a recipe names them.
 """
 
 

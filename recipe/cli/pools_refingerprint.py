@@ -129,6 +129,8 @@ def _verdict(found: Refingerprint) -> str:
         return "what the card said is not known; the contents agree with each other"
     if found.same and found.is_current:
         return "the contents are what the card states"
+    if found.same and not found.are_hashes_there:
+        return "the same pool; hashes.npy is lost or damaged: --write makes it anew"
     if found.same:
         return "the same pool: what differs does not enter the fingerprint"
     return "another pool than the card states"

@@ -77,6 +77,8 @@ class Refingerprint:
     """The card of the contents."""
     blocks: NDArray[np.uint8]
     """Hashes of the token files' blocks."""
+    are_hashes_there: bool
+    """Whether ``hashes.npy`` holds them."""
 
     @property
     def same(self) -> bool:
@@ -86,7 +88,7 @@ class Refingerprint:
     @property
     def is_current(self) -> bool:
         """Whether there is nothing to be written anew."""
-        return self.card == WHOLE and not self.differences
+        return self.card == WHOLE and not self.differences and self.are_hashes_there
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -96,6 +98,7 @@ class Refingerprint:
             "stated": self.stated,
             "found": self.found,
             "same": self.same,
+            "hashes": self.are_hashes_there,
             "differences": [{"what": w, "stated": s, "found": f} for w, s, f in self.differences],
             "findings": [asdict(one) for one in self.findings],
         }
@@ -142,6 +145,7 @@ def refingerprint(folder: Path, known: Known | None = None) -> Refingerprint:
         findings=findings,
         made=made,
         blocks=blocks,
+        are_hashes_there=_holds(folder / HASHES, _hashes_bytes(blocks)),
     )
 
 
@@ -153,10 +157,8 @@ def write_anew(found: Refingerprint) -> None:
     """
     if found.findings:
         raise ValueError(f"{found.path}: files that do not agree are never blessed")
-    data = _hashes_bytes(found.blocks)
-    path = found.path / HASHES
-    if not path.exists() or path.read_bytes() != data:
-        write_durably(path, data)
+    if not found.are_hashes_there:
+        write_durably(found.path / HASHES, _hashes_bytes(found.blocks))
     write_durably(found.path / CARD_NAME, card_text(found.made))
 
 
@@ -250,6 +252,10 @@ def _hashes_bytes(blocks: NDArray[np.uint8]) -> bytes:
     file = io.BytesIO()
     npy_format.write_array(file, blocks, version=(1, 0))
     return file.getvalue()
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def _hashes_record(blocks: NDArray[np.uint8]) -> FileRecord:

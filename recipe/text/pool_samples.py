@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recipe.pools.pool import Pool
-from recipe.text.tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    from recipe.text.tokenizers import Tokenizer
 
 SHOWN_TOKENS = 200
 """Of a sample, unless somebody says otherwise."""

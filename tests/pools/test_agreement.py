@@ -142,3 +142,19 @@ def test_a_damaged_card_is_held_against_the_contents(pool):
     assert ("body_tokens", 51, 50) in found.differences
     write_anew(found)
     assert read_card(pool) == replace(card)
+
+
+@pytest.mark.parametrize("how", ["lost", "damaged"])
+def test_hashes_of_blocks_are_made_anew(pool, how):
+    path = pool / "hashes.npy"
+    data = path.read_bytes()
+    if how == "lost":
+        path.unlink()
+    else:
+        path.write_bytes(data[:-1] + b"x")
+    found = refingerprint(pool)
+    assert (found.same, found.is_current) == (True, False)
+    write_anew(found)
+    assert path.read_bytes() == data
+    with open_pool(pool, "p") as opened:
+        assert opened.verify(full=True) == []
