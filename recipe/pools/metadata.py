@@ -34,7 +34,7 @@ def copy_metadata(pool: Pool, dest: str | Path, *, documents: bool = False) -> P
     """Copy what is needed to compute lengths, and no token, to a new folder.
 
     Args:
-        pool: an own pool; imported Megatron pairs have no card, and their marks are known from their tokens.
+        pool: an own pool; imported token files have no card, and their marks are known from their tokens.
         dest: the folder; it must not be there, or be empty.
         documents: copy the document table too: ids, groups, tags, sources and content hashes.
 
@@ -46,8 +46,8 @@ def copy_metadata(pool: Pool, dest: str | Path, *, documents: bool = False) -> P
     """
     if pool.layout.table is None:
         raise RecipeError.single(
-            f"pool {pool.name}", str(pool.path), given="imported Megatron pairs",
-            expected="a pool with a card: which marks pairs store is looked up in their tokens",
+            f"pool {pool.name}", str(pool.path), given="imported token files",
+            expected="a pool with a card: which marks such files store is looked up in their tokens",
             fix="prepare it as a pool of its own, or hand over its token files",
         )  # fmt: skip
     folder = Path(dest)
@@ -86,7 +86,7 @@ def open_metadata(
         raise RecipeError.single(
             f"pool {name}", str(place), given=f"no {CARD_NAME}" if place.is_dir() else "no such folder",
             expected=f"the metadata of a pool: {CARD_NAME} and what it names of {', '.join(BOUNDARIES)}",
-            fix="copy them (`recipe.pools.metadata.copy_metadata`); imported Megatron pairs have none",
+            fix="copy them (`recipe.pools.metadata.copy_metadata`); imported token files have none",
         )  # fmt: skip
     card = read_card(place)
     refuse_form(name, form, f"{place} is an own pool, whose card states it")

@@ -68,7 +68,7 @@ def test_imported_pairs_have_no_metadata_to_copy(pool, tmp_path):
     for ending in ("bin", "idx"):
         (tmp_path / f"pair.{ending}").write_bytes((pool.path / f"part-00000.{ending}").read_bytes())
     pairs = open_pool(tmp_path / "pair", "pair", eos=99)
-    with pytest.raises(RecipeError, match="imported Megatron pairs"):
+    with pytest.raises(RecipeError, match="imported token files"):
         copy_metadata(pairs, tmp_path / "bare")
     with pytest.raises(RecipeError, match=r"card\.json"):
         open_metadata(Path(tmp_path / "none"), "pair")
