@@ -64,6 +64,23 @@ def test_shuffled_files_hold_the_same_documents(tmp_path, tokenizer, more):
     assert bodies(pool) != [ids(text) for text in TEXTS]
 
 
+def test_files_of_shuffled_chunks_are_read_by_their_index_or_refused_with_the_way_out(tmp_path, tokenizer):
+    """Chunks of seven tokens: what stands behind the last end of a file is no document of its index."""
+    written(tmp_path / "ds", tokenizer, shuffle_chunk_size=7)
+    files = sorted((tmp_path / "ds").glob("*.ds"))
+    for file in files:
+        ends = np.fromfile(f"{file}.index", "<u8")
+        tokens = np.fromfile(file, "<u2")
+        if int(ends[-1]) == len(tokens):
+            assert open_pool(file, "p", eos=0).num_documents == len(ends)
+        else:
+            with pytest.raises(RecipeError, match="documents: eos"):
+                open_pool(file, "p", eos=0)
+        scanned = open_pool(file, "p", eos=0, form=Form(documents="eos"))
+        assert scanned.num_documents == (tokens == 0).sum() + (tokens[-1] != 0)
+    assert len(files) == 2
+
+
 def test_merged_files_hold_the_same_documents(tmp_path, tokenizer):
     tokens = pytest.importorskip("datatrove.pipeline.tokens")
     written(tmp_path / "ds", tokenizer)

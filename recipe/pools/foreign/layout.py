@@ -35,7 +35,7 @@ _AT_ONCE = 4
 """Files that are looked at together: their disk may be far away, and each may take tens of megabytes."""
 _MOST_TOKENS = (1 << 31) - 1
 _Reading = Callable[[], TokenFile | list[TokenFile]]
-_SHORT = {FLAT: "tokens", DATATROVE: "datatrove", SHARDS: "mds", TABLE: "columns"}
+_SHORT = {FLAT: "raw", DATATROVE: "datatrove", SHARDS: "mds", TABLE: "columns"}
 
 
 @dataclass(frozen=True)
