@@ -31,7 +31,7 @@ from recipe.audit.sampling import Depth, chosen, detection, slices
 from recipe.audit.scope import Scope, within
 from recipe.audit.seal import Published, check_published, read_published
 from recipe.audit.segments import Segment
-from recipe.audit.taken_down import taken_down
+from recipe.audit.taken_down import in_folders, taken_down
 from recipe.audit.totals import largest_drifts, pools_that_left, tokens_on_record
 from recipe.audit.workers import computed
 from recipe.errors import RecipeError
@@ -245,7 +245,8 @@ def _pools(folder: Path, course: Course, wanted: _Wanted) -> Found:
     if wanted.metadata_only:
         return leave_contents(found)
     depth = wanted.depth
-    return verify_contents(found, taken_down(folder, course.text), full=depth.full, seed=depth.seed)
+    gone = in_folders(taken_down(folder, course.text), course.recipes)
+    return verify_contents(found, gone, full=depth.full, seed=depth.seed)
 
 
 def _num_rows(segments: Sequence[Segment]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b85decode
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.audit.chain import Text
+from recipe.config import Recipe
+from recipe.config.view import families
 from recipe.run.canonical import digest
 
 
@@ -30,6 +33,18 @@ def taken_down(folder: Path, text: Text) -> dict[str, NDArray[np.int64]]:
         for pool, documents in found.items():
             named.setdefault(pool, []).append(documents)
     return {pool: np.unique(np.concatenate(parts)) for pool, parts in named.items()}
+
+
+def in_folders(
+    named: dict[str, NDArray[np.int64]], recipes: Iterable[Recipe]
+) -> dict[str, NDArray[np.int64]]:
+    """The same, under every pool that reads their folder: what is erased is gone for all of them."""
+    found, nothing = dict(named), np.empty(0, np.int64)
+    for recipe in recipes:
+        for members in families(recipe.pools):
+            together = np.unique(np.concatenate([named.get(name, nothing) for name in members]))
+            found |= {name: np.union1d(found.get(name, nothing), together) for name in members}
+    return found
 
 
 def _of_file(folder: Path, row: dict[str, Any]) -> dict[str, NDArray[np.int64]]:

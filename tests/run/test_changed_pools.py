@@ -11,6 +11,7 @@ import pytest
 
 import recipe
 from recipe.audit import audit_run
+from recipe.config import recipe_from_plain
 from recipe.config.evaluation import ScoringRule
 from recipe.errors import RecipeError
 from recipe.pools import open_pool
@@ -213,3 +214,45 @@ def test_lengths_alone_audit_a_run_over_a_pool_that_was_cut_anew_and_lost_docume
     audit = audit_run(begun, full=True, metadata_only=True, pools_root=tmp_path / "bare")
     assert audit.ok, audit.findings
     assert audit.checked.replayed == audit_run(begun, full=True).checked.replayed
+
+
+def test_views_of_a_folder_leave_its_erased_documents_out_each_once(tmp_path):
+    """Two views and a pool that shares no folder with them; before and after the text is gone."""
+    texts = [[k % 90 + 1] * (3 + k % 30) for k in range(90)]
+    recipe.write_pool(tmp_path / "pools/web", texts, vocab_size=99, eos=0)
+    write_pools(tmp_path, {"code": 40})
+    plain = {
+        "seed": 2,
+        "pools_root": str(tmp_path / "pools"),
+        "max_epochs": 50,
+        "pools": {
+            "short": {"path": "web", "max_tokens": 15},
+            "long": {"of": "short", "min_tokens": 16},
+            "code": {"path": "code"},
+        },
+        "stages": {
+            "s": {
+                "tokens": 6400,
+                "context": 32,
+                "batch": {"sequences": 4},
+                "quotas": {"short": "30%", "long": "40%", "code": "30%"},
+            }
+        },
+    }
+    wanted = recipe_from_plain(plain, source="test")
+    for name in ("before", "after"):
+        if name == "after":
+            put(erased(tmp_path, [5, 6, 40, 44]), tmp_path / "pools/web")
+            withdraw_run(tmp_path / "before", erased=True, ticket=Ticket(reason="request 12"))
+        with recipe.start_run(wanted, tmp_path / name) as run:
+            run.checkpoint(10)
+    with recipe.open_run(tmp_path / "before") as run:
+        run.checkpoint(20)
+    for name in ("before", "after"):
+        audit = audit_run(tmp_path / name, full=True)
+        assert audit.ok, audit.findings
+        with recipe.open_run(tmp_path / name) as run:
+            run.checkpoint(run.num_steps)
+        audit = audit_run(tmp_path / name, full=True)
+        assert audit.ok, audit.findings
+        assert not recipe.trace_document(tmp_path / "after", 40)
