@@ -9,7 +9,9 @@ from typing import Any
 
 from recipe.cli.options import add_json, add_pools_root, check_file
 from recipe.cli.output import print_json, print_tables, say
+from recipe.config.strict_yaml import read_yaml
 from recipe.errors import RecipeError
+from recipe.pools.about import about_of
 from recipe.report.datasheet import NONE, READ, STOCK, TAGS, datasheet_of
 from recipe.report.datasheet_pages import datasheet_tables, markdown, page
 from recipe.report.datasheet_words import LANGUAGES
@@ -54,6 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sheet.add_argument(
         "--tag", action="append", default=[], metavar="KEY", help=f"repeatable; default: {', '.join(TAGS)}"
     )
+    sheet.add_argument(
+        "--about",
+        type=Path,
+        metavar="FILE",
+        help="YAML: what is said of pools that have no card, by name: {web: {kind: crawled, licence: MIT}}",
+    )
     add_pools_root(parser)
     add_json(parser)
 
@@ -66,7 +74,8 @@ def execute(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_file("recipe report", "--out", args.out, "datasheet.md")
         _check_suffix(args.out)
-    facts = datasheet_of(args.run, pools_root=args.pools_root, share=args.share, tags=args.tag)
+    about = None if args.about is None else _about(args.about)
+    facts = datasheet_of(args.run, pools_root=args.pools_root, share=args.share, tags=args.tag, about=about)
     if args.out is not None:
         write = WRITERS[args.out.suffix]
         text = (
@@ -87,6 +96,17 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
+def _about(path: Path) -> dict[str, dict[str, Any]]:
+    """What a file says of pools, by name."""
+    data = read_yaml(path)
+    if not isinstance(data, dict):
+        raise RecipeError.single(
+            "recipe report", "--about", given=f"{path}: {type(data).__name__}",
+            expected="a mapping of pools to what is said of them", fix="write web: {kind: crawled}",
+        )  # fmt: skip
+    return {str(name): about_of(said, f"{path}: {name}") for name, said in data.items()}
+
+
 def _check_suffix(path: Path) -> None:
     if path.suffix not in WRITERS:
         raise RecipeError.single(
@@ -97,7 +117,9 @@ def _check_suffix(path: Path) -> None:
 
 def _refuse_alone(args: argparse.Namespace) -> None:
     """Options that only a datasheet has."""
-    given = [name for name, value in (("--out", args.out), ("--tag", args.tag)) if value]
+    given = [
+        name for name, value in (("--out", args.out), ("--tag", args.tag), ("--about", args.about)) if value
+    ]
     given += [
         f"--{name}" for name, usual in (("lang", "en"), ("share", STOCK)) if getattr(args, name) != usual
     ]

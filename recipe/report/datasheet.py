@@ -15,7 +15,8 @@ from typing import Any
 
 from recipe.audit import audit_run
 from recipe.config import Recipe
-from recipe.errors import RecipeError
+from recipe.config.problems import nearest
+from recipe.errors import Problem, RecipeError
 from recipe.maths.rounding import largest_remainder
 from recipe.mixing.opening import open_named
 from recipe.mixing.simulated import part_of
@@ -66,7 +67,12 @@ BY = {
 
 
 def datasheet_of(
-    path: Path, *, pools_root: Path | None = None, share: str = STOCK, tags: Sequence[str] = ()
+    path: Path,
+    *,
+    pools_root: Path | None = None,
+    share: str = STOCK,
+    tags: Sequence[str] = (),
+    about: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """What a run spent by its last checkpoint, by pool and by what their cards say; plain values.
 
@@ -75,9 +81,11 @@ def datasheet_of(
         pools_root: where the pools are on this machine.
         share: how tokens are shared out over tags: ``stock``, ``read`` or ``none``.
         tags: those to tell of; default: `TAGS`.
+        about: what is said of pools whose cards say nothing: of files made elsewhere, which have none.
 
     Raises:
-        RecipeError: no run, a damaged record, or one whose rows do not add up to its checkpoint.
+        RecipeError: no run, a damaged record, or one whose rows do not add up to its checkpoint; or something
+            said of a pool that is not the run's, or whose card says it.
     """
     folder = RunFolder(path)
     folder.check()
@@ -87,16 +95,13 @@ def datasheet_of(
         totals_of(history, max(history.points, key=lambda point: (point.step, point.row)))
     audited = audit_run(path, sample=1, seed=0, pools_root=pools_root).to_plain() if share == READ else None
     paths = known_paths(state.recipe, state.holdings, pools_root)
+    wanted = () if share == NONE else tuple(tags) or TAGS
     pools = {}
     for name, given in zip(state.recipe.pools, state.snapshot.pools, strict=True):
-        pool, known = _opened(state.recipe, name, paths[name], state.holdings[name])
-        own = {**_spent(given, part_of(state.recipe, state.holdings[name].stock)), **known, "tags": {}}
-        own["withdrawn"] = len(state.withdrawn.documents(name))
-        if pool is not None:
-            reading = None if audited is None else audited["reading"].get(name, {})
-            own["tags"] = {} if share == NONE else _tags(pool, own, reading, tags or TAGS)
-            pool.close()
-        pools[name] = own
+        reading = None if audited is None else audited["reading"].get(name, {})
+        pools[name] = _pool(state, name, paths[name], given, (wanted, reading))
+        pools[name] |= _told_beside(pools[name], None if about is None else about.get(name))
+    _refuse_beside(pools, about or {})
     total: Counter[str] = Counter()
     for one in pools.values():
         total.update({kind: one[kind] for kind in _KINDS})
@@ -114,7 +119,41 @@ def datasheet_of(
     }
 
 
+def _pool(
+    state: State, name: str, path: Path, given: PoolState, by: tuple[Sequence[str], Mapping[str, Any] | None]
+) -> dict[str, Any]:
+    """What one pool gave; ``by``: tags that are told of, and the audit's account where they go by that."""
+    pool, known = _opened(state.recipe, name, path, state.holdings[name])
+    own = {**_spent(given, part_of(state.recipe, state.holdings[name].stock)), **known, "tags": {}}
+    own["withdrawn"] = len(state.withdrawn.documents(name))
+    if pool is not None:
+        own["tags"] = _tags(pool, own, by[1], by[0]) if by[0] else {}
+        pool.close()
+    return own
+
+
 _KINDS = ("spent", "body", "fresh", "overlap", "special", "labels", "sequences")
+
+
+def _told_beside(own: Mapping[str, Any], about: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is said of a pool beside its card; ``stated_in`` says where what is said of it is from."""
+    if own["about"] or about is None:
+        return {"stated_in": "card" if own["about"] else None}
+    return {"about": dict(about), "stated_in": "beside"}
+
+
+def _refuse_beside(pools: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """What is said of no pool of the run, or of one that says it itself."""
+    problems = []
+    for name in about:
+        if name not in pools:
+            expected, fix = f"a pool of the run: {', '.join(pools)}", nearest(name, pools)
+            problems.append(Problem(name, "not a pool of the run", expected, fix))
+        elif pools[name]["stated_in"] == "card":
+            fix = "leave it out, or correct the card: recipe pools describe"
+            problems.append(Problem(name, "said beside its card", "what the card says, alone", fix))
+    if problems:
+        raise RecipeError("--about", problems)
 
 
 def _run(history: History, state: State) -> dict[str, Any]:

@@ -160,7 +160,9 @@ def _about(facts: Mapping[str, Any], w: Words) -> Section:
         (name, *(_stated(one["about"], key, w) for key in keys)) for name, one in facts["pools"].items()
     )
     columns = (w("pool"), *map(w, keys))
-    return Section(title=w("What cards say"), text=(w("stated"),), columns=columns, rows=rows)
+    beside = [name for name, one in facts["pools"].items() if one["stated_in"] == "beside"]
+    text = (w("stated"), *([f"{w('beside')}: {', '.join(beside)}"] if beside else []))
+    return Section(title=w("What cards say"), text=text, columns=columns, rows=rows)
 
 
 def _stated(about: Mapping[str, Any], key: str, w: Words) -> str:

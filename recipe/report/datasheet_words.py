@@ -14,6 +14,7 @@ _ENGLISH = {
     "kinds": "public: data sets that anybody can get; licensed: used under an agreement; crawled: collected "
     "from the web; user: written by users of a service; synthetic: made by a model or program.",
     "stated": "Statements of the pools' cards, not measured.",
+    "beside": "Said beside the pools, which carry no such card",
     "about stock-proportional": "Stock-proportional: what a pool gave is shared out over its documents' tags "
     "as its stock is made up; which documents were read is not looked at.",
     "about read-proportional": "Read-proportional: what a pool gave is shared out over its documents' tags "
@@ -38,6 +39,7 @@ _CHINESE = {
     "kinds": "public：任何人可得的数据集；licensed：按协议使用；crawled：从网络采集；user：服务的用户所写；"
     "synthetic：由模型或程序生成。",
     "stated": "以下是数据池卡片上的声明，不是测量结果。",
+    "beside": "以下数据池的卡片没有声明，由制表者另行说明",
     "about stock-proportional": "按存量比例：数据池给出的 token 按其存量的标签构成分摊，不看读了哪些文档。",
     "about read-proportional": "按已读比例：数据池给出的 token 按至少读过一次的 token 的标签构成分摊。",
     "nothing": "没有略去任何内容。",

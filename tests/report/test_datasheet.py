@@ -205,6 +205,26 @@ def test_a_pool_that_is_gone_or_another_says_nothing(run):
     assert "another pool" in datasheet_of(run)["pools"]["web"]["note"]
 
 
+def test_what_is_said_beside_pools_is_marked_and_never_goes_over_a_card(run, capsys):
+    Path("more.yaml").write_text("code: {kind: licensed, licence: LicenseRef-1}\n")
+    assert main(["report", "runs/a", "--datasheet", "--about", "more.yaml", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [facts["pools"][name]["stated_in"] for name in ("web", "code", "made")] == [
+        "card",
+        "beside",
+        "card",
+    ]
+    assert [row["value"] for row in facts["by"]["kind"]] == ["crawled", "licensed", "synthetic"]
+    assert "carry no such card: code" in markdown(facts)
+    Path("more.yaml").write_text("web: {kind: public}\ncod: {kind: public}\n")
+    assert main(["report", "runs/a", "--datasheet", "--about", "more.yaml"]) == 2
+    told = capsys.readouterr().err
+    assert "correct the card" in told
+    assert "did you mean 'code'?" in told
+    Path("more.yaml").write_text("code: {kind: publik}\n")
+    assert main(["report", "runs/a", "--datasheet", "--about", "more.yaml"]) == 2
+
+
 def test_a_damaged_record_gives_no_datasheet(run):
     ledger = run / "ledger.jsonl"
     ledger.write_text(ledger.read_text().replace('"spent":', '"spant":', 1))
