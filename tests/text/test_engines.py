@@ -21,7 +21,7 @@ import pytest
 
 from recipe.cli.main import main
 from recipe.errors import RecipeError
-from recipe.text.engines.remote_tasks import answer, package_version
+from recipe.text.engines.remote_tasks import answer, package_version, sent_function
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
 from recipe.text.sources import ReadOptions
@@ -258,6 +258,11 @@ def test_a_worker_with_other_packages_says_so(version, work, given):
     assert isinstance(found, RecipeError)
     with pytest.raises(RecipeError, match=given):
         raise found
+
+
+def test_a_worker_without_this_package_says_so(environment, monkeypatch):
+    monkeypatch.setitem(sys.modules, "recipe.text.engines.remote_tasks", None)
+    assert "remote_tasks" in str(sent_function()((package_version(), b""), [], 0, b""))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "nowhere"])
