@@ -98,7 +98,7 @@ def _unreachable(address: str, error: Exception) -> RecipeError:
     return RecipeError.single(
         "prepare", "ray_address", given=f"{address}: {words:.300}",
         expected="a Ray cluster that answers, of the same versions of Ray and Python",
-        fix="check `ray status`, and RAY_AUTH_MODE=token where the cluster wants a token; --ray-address local, "
+        fix="check `ray status`, and RAY_AUTH_MODE=token where the cluster wants one; --ray-address local, "
         "or none and no RAY_ADDRESS, starts one here",
     )  # fmt: skip
 
