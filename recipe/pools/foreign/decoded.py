@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,40 +44,16 @@ def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -
     Raises:
         RecipeError: ids that do not fit their type, no room, or a file that cannot be decoded.
     """
-    path, kind = encoded.path, form.documents or "row"
-    mark = {"eos": marks[0], "bos": marks[1]}.get(kind)
-    if kind in ("eos", "bos") and mark is None:
-        raise refuse(
-            path, given=f"documents: {kind}", expected="the id of that mark", fix=f"write {kind}: ID"
-        )
-    if form.boundaries is not None:
-        raise refuse(path, given=f"boundaries: {form.boundaries}", expected="files of nothing but tokens",
-                     fix="leave it out: rows are documents, or write documents: eos")  # fmt: skip
+    path, (kind, mark) = encoded.path, _delimiter(encoded.path, form, marks)
     rule = [_FORMAT, *encoded.rule, encoded.dtype.name, kind, mark]
-
-    def build(paths: tuple[Path, ...]) -> None:
-        if path.stat().st_size >= _LARGE_BYTES:
-            LOG.warning("decoding %s (%d bytes) into %s", path, path.stat().st_size, paths[0].parent)
-        with paths[0].open("wb") as tokens, paths[1].open("wb") as out:
-            writer = EndsWriter(out)
-            sink = _sink(writer, kind, mark)
-            at, digest = 0, hashlib.blake2b(digest_size=32)
-            for rows in encoded.rows():
-                ids = _narrowed(rows.ids, encoded, at)
-                data = np.ascontiguousarray(ids).data
-                tokens.write(data)
-                digest.update(data)
-                sink(Rows(ids, rows.lengths))
-                at += len(ids)
-            sink(None)
-            writer.close(digest.digest())
-
-    kept, ends = derived(path, key_of(encoded.files, rule), ["tokens", ENDS], build)
+    kept, ends = derived(
+        path, key_of(encoded.files, rule), ["tokens", ENDS], partial(_write, encoded, (kind, mark))
+    )
     size = kept.stat().st_size
     stretch = Stretch(kept, 0, size // encoded.dtype.itemsize, encoded.dtype)
     count = len(map_ends(ends, stretch.count))
-    unended = _unended(stretch, mark) if kind == "eos" else 0
-    if kind in ("eos", "bos") and count == 1 and stretch.map()[-1 if kind == "eos" else 0] != mark:
+    unended = _unended(stretch, kind, mark)
+    if unended and count == 1:
         raise refuse(
             path, given=f"no token {mark} in its {stretch.count} tokens",
             expected=f"documents that have {kind}",
@@ -93,6 +70,38 @@ def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -
         copied_bytes=size + ends.stat().st_size,
         rule=encoded.rule,
     )
+
+
+def _delimiter(path: Path, form: Form, marks: tuple[int | None, int | None]) -> tuple[str, int | None]:
+    """What ends documents, and its id if it is a mark."""
+    kind = form.documents or "row"
+    mark = {"eos": marks[0], "bos": marks[1]}.get(kind)
+    if kind in ("eos", "bos") and mark is None:
+        raise refuse(path, given=f"documents: {kind}", expected="the id of that mark",
+                     fix=f"write {kind}: ID")  # fmt: skip
+    if form.boundaries is not None:
+        raise refuse(path, given=f"boundaries: {form.boundaries}", expected="files of nothing but tokens",
+                     fix="leave it out: rows are documents, or write documents: eos")  # fmt: skip
+    return kind, mark
+
+
+def _write(encoded: Encoded, delimiter: tuple[str, int | None], paths: tuple[Path, ...]) -> None:
+    """Decode a file, some rows at a time, into tokens and ends of documents."""
+    size = encoded.path.stat().st_size
+    if size >= _LARGE_BYTES:
+        LOG.warning("decoding %s (%d bytes) into %s", encoded.path, size, paths[0].parent)
+    with paths[0].open("wb") as tokens, paths[1].open("wb") as out:
+        writer, digest, at = EndsWriter(out), hashlib.blake2b(digest_size=32), 0
+        sink = _sink(writer, *delimiter)
+        for rows in encoded.rows():
+            ids = _narrowed(rows.ids, encoded, at)
+            data = np.ascontiguousarray(ids).data
+            tokens.write(data)
+            digest.update(data)
+            sink(Rows(ids, rows.lengths))
+            at += len(ids)
+        sink(None)
+        writer.close(digest.digest())
 
 
 def _verify(tokens: Stretch, ends: Path) -> None:
@@ -124,8 +133,11 @@ def _sink(writer: EndsWriter, kind: str, mark: int | None) -> Callable[[Rows | N
     return by_rows
 
 
-def _unended(tokens: Stretch, mark: int | None) -> int:
-    return int(tokens.count > 0 and int(tokens.map()[-1]) != mark)
+def _unended(tokens: Stretch, kind: str, mark: int | None) -> int:
+    """Documents that are cut: the last one where marks end them, the first where they begin them."""
+    if kind not in ("eos", "bos") or not tokens.count:
+        return 0
+    return int(int(tokens.map()[-1 if kind == "eos" else 0]) != mark)
 
 
 def _narrowed(ids: NDArray[Any], encoded: Encoded, at: int) -> NDArray[Any]:

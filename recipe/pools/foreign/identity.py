@@ -13,7 +13,7 @@ _WHOLE_BYTES = 1 << 20
 _SAMPLE_BYTES = 4096
 SAMPLES = 256
 """Places of a pool that are looked at, over all its files."""
-_KEY_SAMPLES = 8
+_KEY_SAMPLES, _KEY_BYTES = 8, 1 << 16
 _KEY_LENGTH = 24
 
 
@@ -22,8 +22,13 @@ def samples_of(num_files: int) -> int:
     return max(2, SAMPLES // max(1, num_files))
 
 
-def sampled_hash(path: Path, samples: int) -> str:
+def sampled_hash(path: Path, samples: int, *, whole_bytes: int = _WHOLE_BYTES) -> str:
     """Hash of a file's size and of its contents, or of ``samples`` places from its start to its end.
+
+    Args:
+        path: of the file.
+        samples: places, if it has more than
+        whole_bytes: else it is read whole.
 
     Raises:
         RecipeError: the file cannot be read.
@@ -33,7 +38,7 @@ def sampled_hash(path: Path, samples: int) -> str:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             digest.update(size.to_bytes(8, "little"))
-            if size <= _WHOLE_BYTES:
+            if size <= whole_bytes:
                 file.seek(0)
                 digest.update(file.read())
                 return digest.hexdigest()
@@ -54,6 +59,11 @@ def key_of(paths: tuple[Path, ...], rule: Sequence[object]) -> str:
         rule: plain values.
     """
     states = [
-        [path.stat().st_size, path.stat().st_mtime_ns, sampled_hash(path, _KEY_SAMPLES)] for path in paths
+        [
+            path.stat().st_size,
+            path.stat().st_mtime_ns,
+            sampled_hash(path, _KEY_SAMPLES, whole_bytes=_KEY_BYTES),
+        ]
+        for path in paths
     ]
     return content_hash([list(rule), states])[:_KEY_LENGTH]
