@@ -28,6 +28,7 @@ NAMES = (
     "tracing",
     "command",
     "tokenising",
+    "engines",
     "preparing_memory",
 )
 

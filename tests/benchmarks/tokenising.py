@@ -54,7 +54,7 @@ class Took:
 
 def measure(scratch: Path) -> Iterator[Figure]:
     """Both libraries, in turn with prepare."""
-    single, loaded = _material(scratch)
+    single, loaded = material(scratch)
     for tokenizer in loaded:
         source = scratch / "source.jsonl"
         source.write_bytes(single.read_bytes() * TIMES[tokenizer.kind])
@@ -150,7 +150,8 @@ def _encode(raw: Callable[[list[str]], Any], texts: list[str]) -> None:
     raw(batch)
 
 
-def _material(scratch: Path) -> tuple[Path, list[Tokenizer]]:
+def material(scratch: Path) -> tuple[Path, list[Tokenizer]]:
+    """A JSON-lines file and the tokenizers: the ones that the environment names, or made ones."""
     if "RECIPE_TOKENIZERS" in os.environ and "RECIPE_TEXTS" in os.environ:
         folder = Path(os.environ["RECIPE_TOKENIZERS"], "qwen3")
         files = (
