@@ -2,6 +2,7 @@
 
 from recipe.pools.card import Card, MaxId, extent_units
 from recipe.pools.finding import Finding
+from recipe.pools.foreign.form import Form
 from recipe.pools.growth import Prefix, extend_pool, grown_from
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
@@ -14,6 +15,7 @@ from recipe.pools.writer import PoolWriter
 __all__ = [
     "Card",
     "Finding",
+    "Form",
     "MaxId",
     "Pool",
     "PoolWriter",

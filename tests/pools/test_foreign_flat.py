@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +274,27 @@ def test_files_that_are_added_behind_are_growth(tmp_path):
     raw(tmp_path / "b.u16", [8, 0])
     prefix = grown_from(before.fingerprint, open_pool(tmp_path, "p", eos=0))
     assert (prefix.documents, prefix.parts) == (3, 1)
+
+
+LARGE = """\
+import resource, sys
+from recipe.pools import open_pool
+
+used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+pool = open_pool(sys.argv[1], "p", eos=1)
+assert pool.num_documents == 1 and pool.num_tokens == 1 << 28
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used) >> 10)
+"""
+
+
+def test_a_scan_takes_a_few_megabytes_whatever_the_size(tmp_path):
+    """512 MiB, of which only the last token is on the disk."""
+    path = tmp_path / "a.u16"
+    with path.open("wb") as file:
+        file.truncate((1 << 29) - 2)
+        file.seek(0, 2)
+        file.write(np.array([1], "<u2").tobytes())
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE, str(path)], check=True, capture_output=True, text=True
+    )
+    assert int(done.stdout) < 64
