@@ -55,7 +55,7 @@ def list_folder(root: Path) -> Iterator[Listed]:
     """The pools below a folder, and the folder itself if it is one, in the order of their paths.
 
     A folder with a card, or with token files of others, is one pool: nothing is looked for inside it. What
-    was never finished, or lost its card, is listed with what is wrong.
+    was never finished, or lost its card, is listed with what is wrong. Links are followed, once.
 
     Raises:
         RecipeError: there is no such folder.
@@ -65,9 +65,14 @@ def list_folder(root: Path) -> Iterator[Listed]:
             "pools list", str(root), given="no such folder", expected="a folder that holds pools",
             fix="give the folder that pools are in, or a recipe; `recipe prepare` makes pools",
         )  # fmt: skip
-    for folder, inner, files in os.walk(root):
+    seen: set[Path] = set()
+    for folder, inner, files in os.walk(root, followlinks=True):
         inner.sort()
         here = Path(folder)
+        if (real := here.resolve()) in seen:  # a link back, or a second one to the same
+            inner.clear()
+            continue
+        seen.add(real)
         if here.name.endswith(PREPARING) and here.name.startswith("."):
             inner.clear()
             yield unfinished(here, here.name[1 : -len(PREPARING)])

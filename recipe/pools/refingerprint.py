@@ -178,6 +178,7 @@ def _damaged(path: Path) -> tuple[Card | None, str | None]:
     """What a card says whose hash is not that of its contents: all of it is to be doubted."""
     try:
         plain = json.loads(path.read_bytes())
+        _refuse_newer(path, plain.get("format"))
         stated = plain.pop("fingerprint", None)
         plain.pop("hash", None)
         card = Card.from_plain({**plain, "format": CARD_FORMAT})
@@ -186,6 +187,15 @@ def _damaged(path: Path) -> tuple[Card | None, str | None]:
     except (ValueError, TypeError, KeyError, AttributeError, AssertionError, RecursionError):
         return None, None
     return card, stated if isinstance(stated, str) else None
+
+
+def _refuse_newer(path: Path, stated: object) -> None:
+    """A card of a later version says things that this one does not know: it is not written over."""
+    if isinstance(stated, int) and stated > CARD_FORMAT:
+        raise RecipeError.single(
+            str(path.parent), str(path), given=f"format {stated}", expected=f"format {CARD_FORMAT} or older",
+            fix="use the version of recipe that wrote it",
+        )  # fmt: skip
 
 
 def _base(folder: Path, known: Known | None) -> Card:

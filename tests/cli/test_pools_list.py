@@ -59,6 +59,15 @@ def test_a_truncated_part_is_named(pools, capsys):
     assert (code, told[0]["problem"].split(":")[0]) == (1, "part-00000.bin")
 
 
+def test_links_are_followed_once(pools, capsys):
+    Path("elsewhere").mkdir()
+    Path("pools/a").rename("elsewhere/a")
+    Path("pools/linked").symlink_to(Path("elsewhere/a").absolute())
+    Path("pools/deep/up").symlink_to(Path("pools").absolute())
+    code, told = answer(capsys, "pools", "list", "pools")
+    assert (code, sorted(one["name"] for one in told)) == (0, ["deep/b", "linked"])
+
+
 def test_d6_a_stock_beside_a_folder_is_a_target_with_its_gap(pools, capsys):
     """D6: target, measured and gap are shown."""
     Path("r.yaml").write_text(

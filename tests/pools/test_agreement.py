@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recipe
+from recipe.errors import RecipeError
 from recipe.pools import open_pool
 from recipe.pools.agreement import document_findings
 from recipe.pools.card import card_text, read_card
@@ -158,3 +159,15 @@ def test_hashes_of_blocks_are_made_anew(pool, how):
     assert path.read_bytes() == data
     with open_pool(pool, "p") as opened:
         assert opened.verify(full=True) == []
+
+
+def test_a_card_of_an_older_format_is_made_anew_and_of_a_later_one_left_alone(pool):
+    card, text = read_card(pool), (pool / "card.json").read_text()
+    (pool / "card.json").write_text(text.replace('"format": 1', '"format": 0'))
+    found = refingerprint(pool)
+    assert (found.card, found.found) == ("damaged", card.fingerprint)
+    write_anew(found)
+    assert read_card(pool) == card
+    (pool / "card.json").write_text(text.replace('"format": 1', '"format": 2'))
+    with pytest.raises(RecipeError, match="the version of recipe that wrote it"):
+        refingerprint(pool)
