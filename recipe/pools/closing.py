@@ -45,6 +45,7 @@ from recipe.pools.workplace import write_durably
 
 HASHES_NAME = "hashes.npy"
 _INT64 = np.dtype("<i8")
+_PIECE = 1 << 20
 
 
 def close_pool(
@@ -158,8 +159,11 @@ def _offsets(folder: Path, parts: Sequence[FinishedPart]) -> Iterator[NDArray[np
     base = 0
     yield np.zeros(1, dtype=np.int64)
     for part in parts:
-        yield base + np.cumsum(read_index(folder / f"{part.record.name}.idx").lengths(), dtype=np.int64)
-        base += part.record.tokens
+        lengths = read_index(folder / f"{part.record.name}.idx").lengths()
+        for start in range(0, len(lengths), _PIECE):
+            edges = base + np.cumsum(lengths[start : start + _PIECE], dtype=np.int64)
+            base = int(edges[-1])
+            yield edges
 
 
 def boundaries_of(pool: Pool | None) -> Boundaries | None:
@@ -210,7 +214,7 @@ def _write_table(
     No unit lies across a seam: a group that does is refused as scattered.
     """
     ids, groups = Keys("id"), Keys("group")
-    starts: list[NDArray[np.int64]] = []
+    begun: list[tuple[int, NDArray[np.uint8]]] = []  # a bit a document
     grouped, are_numbers, number = False, True, 0
     before: pa.Table | None = None
     with open_writer(folder / "documents.parquet") as writer:
@@ -218,7 +222,7 @@ def _write_table(
             writer.write_table(rows, row_group_size=rows.num_rows)
             begins = _unit_begins(rows, before)
             begins[seams[(seams >= number) & (seams < number + rows.num_rows)] - number] = True
-            starts.append(number + np.flatnonzero(begins))
+            begun.append((number, np.packbits(begins)))
             grouped |= rows["group_int"].null_count + rows["group_str"].null_count < 2 * rows.num_rows
             are_numbers = are_numbers and _counts_up(rows["id_int"], number)
             ids.take(rows, np.ones(rows.num_rows, dtype=np.bool_))
@@ -230,7 +234,13 @@ def _write_table(
     if not grouped:
         return None, are_numbers
     groups.check(folder, lambda: _rows(folder, parts))
-    return np.concatenate([*starts, np.array([number])]), are_numbers
+    return _edges(begun, number), are_numbers
+
+
+def _edges(begun: Sequence[tuple[int, NDArray[np.uint8]]], total: int) -> NDArray[np.int64]:
+    """int64[units + 1]: where bits are set, counted from the first document of each table, then ``total``."""
+    firsts = (number + np.flatnonzero(np.unpackbits(bits)) for number, bits in begun)
+    return np.concatenate([*firsts, np.array([total])])
 
 
 def seams(source: Mapping[str, Any], parts: Sequence[PartRecord]) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -21,12 +22,12 @@ class Keys:
     def __init__(self, name: str) -> None:
         """``name`` is ``id`` or ``group``."""
         self._name = name
-        self._hashes: list[NDArray[np.int64]] = []
+        self._hashes = array("q")  # grows where it is: no second copy
         self._chosen: list[NDArray[np.uint8]] = []
 
     def take(self, rows: pa.Table, chosen: NDArray[np.bool_]) -> None:
         """Take the keys of the chosen rows; rows without one are left out."""
-        self._hashes.append(_hashes(rows, self._name)[chosen & _present(rows, self._name)])
+        self._hashes.frombytes(_hashes(rows, self._name)[chosen & _present(rows, self._name)].tobytes())
         self._chosen.append(np.packbits(chosen))
 
     def check(self, folder: Path, tables: Callable[[], Iterable[pa.Table]]) -> None:
@@ -35,7 +36,8 @@ class Keys:
         Raises:
             RecipeError: naming the first keys at fault and both documents.
         """
-        hashes = np.sort(np.concatenate([*self._hashes, np.zeros(0, dtype=np.int64)]))
+        hashes = np.frombuffer(self._hashes, np.int64)
+        hashes.sort()
         twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
         if not len(twice):
             return
