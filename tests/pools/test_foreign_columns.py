@@ -125,6 +125,16 @@ def test_splits_and_selections_of_datasets_are_refused_with_the_way_out(tmp_path
     assert bodies(open_pool(tmp_path / "both" / "train", "p")) == ROWS
 
 
+def test_splits_in_one_folder_are_refused_unless_a_pattern_names_them(tmp_path):
+    """As hubs lay a dataset out: its test split would be trained on."""
+    for name, first in (("train-00000-of-00002", 1), ("train-00001-of-00002", 2), ("test-00000-of-00001", 3)):
+        table(tmp_path / f"{name}.parquet", pa.list_(pa.int32()), [[first]])
+    with pytest.raises(RecipeError, match=r"splits test, train\n[\s\S]*train-\*"):
+        open_pool(tmp_path, "p")
+    assert bodies(open_pool(tmp_path / "**" / "train-*", "p")) == [[1], [2]]
+    assert bodies(open_pool(tmp_path / "*.parquet", "p")) == [[3], [1], [2]]
+
+
 def test_several_columns_of_numbers_are_asked_about(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"attention_mask": [[1, 1]], "input_ids": [[5, 6]], "text": ["x"]}), path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,9 @@ from recipe.pools.foreign.token_file import refuse
 FLAT, DATATROVE, SHARDS, TABLE = "files of tokens", "datatrove files", "MDS folders", "tables"
 _HEADS = {b"\x93NUMPY": FLAT, b"PAR1": TABLE, b"ARROW1": TABLE}
 _STATE, _SPLITS = columns.STATES[0], "dataset_dict.json"
+_SHARD_OF_SPLIT = re.compile(
+    r"(train|test|validation|valid|val|dev|eval)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?\.(?:parquet|arrow)"
+)
 _CACHES = ("-document_index.npy", "-sample_index.npy", "-shuffle_index.npy")
 """Endings of what Megatron keeps beside its pairs."""
 
@@ -43,6 +47,8 @@ def find_foreign(place: Path, form: Form) -> list[Found]:
     if form.boundaries is not None:
         found = [one for one in found if not one.path.name.endswith(form.boundaries)]
     found = _of_datasets(place, _unmerged(found))
+    if place.is_dir():
+        _refuse_splits(place, found)
     kinds = {one.kind: one.path for one in reversed(found)}
     if len(kinds) > 1:
         given = " and ".join(f"{kind} ({path.name})" for kind, path in sorted(kinds.items()))
@@ -135,6 +141,18 @@ def _of_datasets(place: Path, found: list[Found]) -> list[Found]:
             listed.add(folder)
             kept += _of_dataset(folder)
     return kept
+
+
+def _refuse_splits(place: Path, found: list[Found]) -> None:
+    """Files of a dataset as hubs name them: whoever names their folder would train on its test split."""
+    matched = [match for one in found if (match := _SHARD_OF_SPLIT.fullmatch(one.path.name))]
+    splits = sorted({match[1] for match in matched})
+    if len(splits) > 1:
+        first = "train" if "train" in splits else splits[0]
+        raise refuse(
+            place, given=f"files of the splits {', '.join(splits)}", expected="one split",
+            fix=f"name its files, such as {place}/**/{first}-*; or all by a pattern, if they are meant",
+        )  # fmt: skip
 
 
 def _of_dataset(folder: Path) -> list[Found]:
