@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import sys
 from unicodedata import category
@@ -157,3 +158,16 @@ def test_a_tokenizer_goes_over_to_ranks_and_its_ids_stay(tmp_path, monkeypatch, 
     assert tokenizer._quick is not None
     assert [ids.tolist() for ids in after] == [ids.tolist() for ids in before]
     assert {ids.dtype for ids in after} == {np.dtype(np.int32)}
+
+
+def test_what_was_found_out_once_is_sent_to_other_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr("recipe.text.tokenizers.hugging_face.MUCH", 100)
+    tokenizer = composed(tmp_path)
+    before = [ids.tolist() for ids in tokenizer.encode_batch(LINES)]
+    tokenizer.expect(100)
+    assert "_quick" not in vars(pickle.loads(pickle.dumps(tokenizer)))
+    tokenizer.expect(101)
+    sent = pickle.loads(pickle.dumps(tokenizer))
+    assert vars(sent)["_quick"] is not None
+    assert [ids.tolist() for ids in sent.encode_batch(LINES)] == before
+    assert sent.fingerprint() == tokenizer.fingerprint()

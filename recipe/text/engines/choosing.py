@@ -12,7 +12,7 @@ from recipe.text.engines.local import Tasks, run_here, run_in_processes
 from recipe.text.engines.on_ray import run_on_ray
 from recipe.text.preparation import PrepareOptions, Tell
 from recipe.text.tokenise import Work
-from recipe.text.tokenizers import ByteTokenizer
+from recipe.text.tokenizers import ByteTokenizer, JsonTokenizer
 
 Engine = Callable[[Tasks, Work, Path], None]
 """Puts the run of every task into the folder; the same bytes whoever makes them. A `RecipeError` is of the
@@ -43,4 +43,6 @@ def engine_for(options: PrepareOptions, work: Work, total_bytes: int | None, tel
     small = SMALL_BYTES_OF_BYTES if isinstance(work.tokenizer, ByteTokenizer) else SMALL_BYTES
     if options.num_workers == 1 or (total_bytes or 0) < small:
         return run_here
+    if isinstance(work.tokenizer, JsonTokenizer):
+        work.tokenizer.expect(total_bytes or 0)
     return partial(run_in_processes, num_workers=options.num_workers)

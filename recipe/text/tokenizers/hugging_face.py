@@ -20,6 +20,8 @@ LONG = 1 << 18
 """Characters of a piece of a long text."""
 QUICK = 1 << 23
 """Characters after which it pays to find out, in some seconds, whether ranks give the same ids."""
+MUCH = 1 << 25
+"""Characters to come before which it pays to find out once, for all processes."""
 CONFIG_NAME = "tokenizer_config.json"
 _SHOWN = 3
 
@@ -64,7 +66,7 @@ class JsonTokenizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the fingerprint: another process finds out for itself what it has got."""
-        return {key: value for key, value in self.__dict__.items() if key not in ("_fingerprint", "_quick")}
+        return {key: value for key, value in self.__dict__.items() if key != "_fingerprint"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As it was: the library forgets that special tokens of a text are text."""
@@ -95,6 +97,11 @@ class JsonTokenizer:
         if any(len(text) > LONG for text in texts) and self._in_pieces:
             return [np.concatenate([self._ids([part])[0] for part in pieces(text, LONG)]) for text in texts]
         return self._ids(texts)
+
+    def expect(self, characters: int) -> None:
+        """Be told how much will be encoded, here or in processes to which this is sent."""
+        if characters > MUCH and self._quick is not None:
+            self._encoded = max(self._encoded, QUICK)
 
     def offsets(self, text: str) -> NDArray[np.int64]:
         """Spans as the library gives them: characters of the text before normalisation."""
