@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recipe.pools.pool import Pool
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 SHOWN_TOKENS = 200
 """Of a sample, unless somebody says otherwise."""
+_CHARACTER = 4
+"""Tokens of a character, at most."""
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
@@ -29,7 +32,7 @@ def samples_of(
     for number in _drawn(pool, count, seed):
         body = pool.tokens(number)
         [row] = pool.rows([number])
-        first = body[:most]
+        first = body[: _whole(body, most, tokenizer)]
         rows.append(
             {
                 "document": number,
@@ -44,6 +47,15 @@ def samples_of(
             }
         )
     return rows
+
+
+def _whole(body: NDArray[Any], most: int, tokenizer: Tokenizer | None) -> int:
+    """``most``, or a few tokens more that end a character."""
+    if tokenizer is not None:
+        for count in range(most, min(most + _CHARACTER, len(body))):
+            if not tokenizer.decode(body[:count]).endswith("\ufffd"):
+                return count
+    return most
 
 
 def visible(text: str) -> str:
@@ -70,7 +82,7 @@ def _drawn(pool: Pool, count: int, seed: int) -> list[int]:
     return list(found)
 
 
-def _members(pool: Pool) -> range | np.ndarray[Any, np.dtype[np.int64]]:
+def _members(pool: Pool) -> range | NDArray[np.int64]:
     """The numbers of its documents, but for those that were erased."""
     if pool.members is None and not len(pool.erased):
         return range(pool.num_numbers)

@@ -140,6 +140,14 @@ def test_samples_are_text_that_moves_no_cursor_and_is_no_markup(in_tmp, capsys):
     assert "\x1b" not in out.replace("\x1b[0m", "")
 
 
+def test_a_sample_ends_with_a_whole_character(in_tmp, capsys):
+    Path("in.jsonl").write_text(json.dumps({"text": "中文中文"}) + "\n")
+    main(["prepare", "p", "in.jsonl", "--json"])
+    capsys.readouterr()
+    for most, text in ((3, "中"), (4, "中文"), (5, "中文"), (6, "中文"), (99, "中文中文")):
+        assert answer(capsys, "pools", "show", "p", "--tokens", most)[1]["samples"][0]["text"] == text
+
+
 def test_a_seed_draws_the_same_documents_and_another_seed_others(in_tmp, capsys):
     recipe.write_pool("p", [[n] for n in range(200)], vocab_size=300).close()
     drawn = [
