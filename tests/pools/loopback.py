@@ -33,6 +33,7 @@ class Proxy:
     ranges: int = 0
     """Ranges asked for, those broken too."""
     address: str = ""
+    tasks: set[object] = field(default_factory=set)
 
     @property
     def num_bytes(self) -> int:
@@ -51,10 +52,15 @@ class Proxy:
         await asyncio.gather(*clients, return_exceptions=True)
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        self.tasks.add(task)  # a loop by itself keeps its tasks only while somebody does
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while await self._request(reader, writer):
                 pass
-        writer.close()
+        writer.transport.abort()
+        with suppress(ConnectionError, asyncio.CancelledError):
+            await writer.wait_closed()
+        self.tasks.discard(task)
 
     async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -89,10 +95,12 @@ class Proxy:
     async def _upstream(self, head: bytes, sent: bytes, method: str) -> tuple[bytes, bytes]:
         """The server's answer; a connection of its own, as its own server closes each."""
         up, down = await asyncio.open_connection("127.0.0.1", self.port)
-        down.write(re.sub(rb"\r\n(connection|expect):[^\r]*", b"", head, flags=re.I) + sent)
-        answer = await up.readuntil(b"\r\n\r\n")
-        body = b"" if method == "HEAD" else await up.readexactly(_length(answer))
-        down.close()
+        try:
+            down.write(re.sub(rb"\r\n(connection|expect):[^\r]*", b"", head, flags=re.I) + sent)
+            answer = await up.readuntil(b"\r\n\r\n")
+            body = b"" if method == "HEAD" else await up.readexactly(_length(answer))
+        finally:
+            down.transport.abort()
         answer = re.sub(rb"\r\nconnection:[^\r]*", b"", answer, flags=re.I)
         return answer.replace(b"HTTP/1.0", b"HTTP/1.1", 1), body
 

@@ -1,0 +1,294 @@
+"""The stream over pools in a store: byte for byte that of pools on a disk, within the cache's bound."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+import yaml
+
+import recipe
+from recipe.errors import RecipeError
+from recipe.mixing.opening import open_pools, settle_with
+from recipe.mixing.stream import Stream
+from recipe.pools.remote import asking
+from recipe.pools.remote.cache import cache
+from tests.mixing.build import make, stage
+from tests.pools.loopback import Proxy, store, upload
+
+STAGES = [
+    stage(256, {"english": 3, "chinese": 1, "maths": 0}, batch=4, steps=60, slicing={"stride": 192}),
+    stage(512, {"english": 1, "chinese": 1, "maths": 1}, batch=6, steps=30),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three pools of other widths and marks."""
+    root = tmp_path_factory.mktemp("pools")
+    for k, (name, vocab, eos) in enumerate(
+        (("english", 500, 1), ("chinese", 90_000, 1), ("maths", 250, None))
+    ):
+        draw = np.random.default_rng(k)
+        documents = [draw.integers(2, vocab, n) for n in draw.integers(1, 2200, 400)]
+        recipe.write_pool(root / name, documents, vocab_size=vocab, eos=eos, part_tokens=120_000)
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Proxy]:
+    with store() as proxy:
+        fsspec.filesystem("s3").mkdir("mixed")
+        upload(folder, "s3://mixed")
+        yield proxy
+
+
+@pytest.fixture
+def proxy(server: Proxy, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """The server in order, and a cache of one hundredth of the pools."""
+    monkeypatch.setenv("RECIPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("RECIPE_CACHE_BYTES", str(pool_bytes(folder) // 100))
+    monkeypatch.setattr(asking, "FIRST_PAUSE", 0.001)
+    server.fault, server.latency = None, 0.0
+    server.gets.clear()
+    yield server
+    server.fault = None
+
+
+def pool_bytes(folder: Path) -> int:
+    return sum(part.stat().st_size for part in folder.rglob("*.bin"))
+
+
+def stream(
+    root: str | Path, stages: Any = STAGES, pools: Mapping[str, Any] | None = None, **keys: Any
+) -> Stream:
+    names = pools or {"english": "english", "chinese": "chinese", "maths": "maths"}
+    loaded = make(Path(root), names, stages, **keys)
+    loaded = loaded.model_copy(update={"pools_root": str(root)})
+    opened = open_pools(loaded)
+    return Stream(settle_with(loaded, opened), opened)
+
+
+def same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        assert np.array_equal(found[name], array), name
+
+
+def test_every_batch_is_that_of_pools_on_a_disk(folder: Path, proxy: Proxy):
+    there, here = stream("s3://mixed").batches(), stream(folder).batches()
+    steps = 0
+    for (step, found), (_, expected) in zip(there, here, strict=True):
+        same(found, expected)
+        steps += step == steps
+    assert steps == 90
+
+
+def test_pools_on_a_disk_and_in_a_store_are_mixed(folder: Path, proxy: Proxy):
+    pools = {"english": "english", "chinese": "s3://mixed/chinese", "maths": "maths"}
+    for (_, found), (_, expected) in zip(
+        stream(folder, pools=pools).batches(), stream(folder).batches(), strict=True
+    ):
+        same(found, expected)
+    assert not any("english" in path for path, _ in proxy.gets)
+
+
+def test_any_step_rank_and_row_in_any_order(folder: Path, proxy: Proxy):
+    there, here = stream("s3://mixed"), stream(folder)
+    for step in (70, 3, 5, 7, 9, 11, 11, 2):
+        same(there.batch(step, 1, 2, cu_seqlens=True), here.batch(step, 1, 2, cu_seqlens=True))
+    same(there.rows(5, [3, 0]), here.rows(5, [3, 0]))
+    assert there.provenance(5, 3) == here.provenance(5, 3)
+    assert there.num_labels(8) == here.num_labels(8)
+
+
+def test_rows_dealt_by_their_cost_are_the_same(folder: Path, proxy: Proxy):
+    there, here = stream("s3://mixed", deal="balanced"), stream(folder, deal="balanced")
+    for (_, found), (_, expected) in zip(there.batches(0, 1, 2), here.batches(0, 1, 2), strict=True):
+        same(found, expected)
+
+
+def test_cuts_at_texts_in_a_store_are_those_on_a_disk(
+    folder: Path, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+):
+    """Of documents of some KiB at a time, so that a block takes several."""
+    monkeypatch.setattr("recipe.sequences.near_cuts.GROUP_BYTES", 10_000)
+    stages = [
+        stage(256, {"maths": 1}, batch=4, steps=20, slicing={"align": "word", "stride": 192}),
+        stage(128, {"maths": 1}, batch=4, steps=20, slicing={"align": "line"}),
+    ]
+    keys = {"stages": stages, "pools": {"maths": "maths"}, "tokenizer": {"builtin": "bytes"}}
+    for (_, found), (_, expected) in zip(
+        stream("s3://mixed", **keys).batches(), stream(folder, **keys).batches(), strict=True
+    ):
+        same(found, expected)
+
+
+def test_broken_answers_change_nothing(folder: Path, proxy: Proxy):
+    kinds = ("503", "reset", "truncate")
+    proxy.fault = lambda _path, number: kinds[number // 5 % 3] if number % 5 == 0 else None
+    for (_, found), (_, expected) in zip(
+        stream("s3://mixed").batches(50, stop=70), stream(folder).batches(50, stop=70), strict=True
+    ):
+        same(found, expected)
+
+
+def blocks_on_disk(root: Path) -> int:
+    """Bytes of the files without a name that this process has below a folder, as the disk counts them."""
+    total, seen = 0, set()
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            place, state = str(link.readlink()), link.stat()
+        except OSError:
+            continue
+        if place.startswith(str(root)) and place.endswith("(deleted)") and state.st_ino not in seen:
+            seen.add(state.st_ino)
+            total += state.st_blocks * 512
+    return total
+
+
+def test_the_cache_never_grows_above_its_bound(folder: Path, proxy: Proxy, tmp_path: Path):
+    """Of 1 % of the pools; two readers at once share it."""
+    most, done = [0], threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            with cache()._changes:  # room is taken and given back under it: what is seen is one moment
+                most.append(blocks_on_disk(tmp_path / "cache"))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    opened = stream("s3://mixed")
+    for (_, one), (_, two) in zip(opened.batches(), opened.batches(), strict=True):
+        same(one, two)
+    done.set()
+    watching.join()
+    bound = pool_bytes(folder) // 100
+    assert 0 < max(most) <= bound == cache().bound
+    assert cache().used == 0
+
+
+def test_a_cache_that_holds_no_step_is_refused_with_what_it_needs(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("RECIPE_CACHE_BYTES", "4Ki")
+    with pytest.raises(
+        RecipeError, match=r"RECIPE_CACHE_BYTES\n +given +4,096 bytes\n +expected +at least [0-9,]+ bytes"
+    ):
+        list(stream("s3://mixed").batches(60))
+    monkeypatch.setenv("RECIPE_CACHE_BYTES", "many")
+    with pytest.raises(RecipeError, match="such as 512Mi"):
+        list(stream("s3://mixed").batches(60))
+
+
+@pytest.fixture(scope="module")
+def large(server: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two million tokens."""
+    root, draw = tmp_path_factory.mktemp("large"), np.random.default_rng(3)
+    documents = [draw.integers(2, 500, n) for n in draw.integers(1, 4000, 1000)]
+    recipe.write_pool(root / "large", documents, vocab_size=500, eos=1)
+    upload(root, "s3://mixed")
+    return root
+
+
+@pytest.mark.parametrize("step", [40, 3960])
+def test_Z03_less_than_a_hundredth_is_read_before_the_first_batch(
+    large: Path, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, step: int
+):
+    """Card, boundaries, the tokens of one step and of those after it, at 1 % and at 99 % of the run."""
+    size = pool_bytes(large)
+    monkeypatch.setenv("RECIPE_CACHE_BYTES", str(size // 200))
+    stages, pools = [stage(256, {"large": 1}, batch=4, steps=4000)], {"large": "large"}
+    here = stream(large, stages, pools)
+    at, there = here.snapshot(step), stream("s3://mixed", stages, pools)
+    there = Stream(there.recipe, dict(zip(there.pools, there.ground.pools, strict=True)), [at])
+    batches = there.batches(step, read_ahead=0)
+    _, found = next(batches)
+    assert proxy.num_bytes < size / 100
+    same(found, here.batch(step))
+    batches.close()
+
+
+def test_C07_a_part_that_changes_in_mid_run_stops_it_and_is_named(folder: Path, proxy: Proxy):
+    system = fsspec.filesystem("s3")
+    whole = (folder / "maths" / "part-00000.bin").read_bytes()
+    stages = [stage(128, {"maths": 1}, batch=2, steps=400)]
+    batches = stream("s3://mixed", stages, {"maths": "maths"}).batches()
+    next(batches)
+    try:
+        system.pipe("mixed/maths/part-00000.bin", whole[::-1])
+        with pytest.raises(
+            RecipeError, match=r"s3://mixed/maths/part-00000\.bin[\s\S]*when the pool was opened"
+        ):
+            list(batches)
+    finally:
+        system.pipe("mixed/maths/part-00000.bin", whole)
+
+
+def every_second(first: int, opened: Stream) -> list[Any]:
+    return [opened.batch(step)["input_ids"] for step in range(first, 30, 2)]
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_two_workers_read_the_same_pools_each_with_a_cache_of_its_own(folder: Path, proxy: Proxy, how: str):
+    """A forked one inherits a stream that is being read."""
+    expected = [batch["input_ids"] for _, batch in stream(folder).batches(stop=30)]
+    opened = stream("s3://mixed")
+    for step in range(4):
+        opened.batch(step)
+    context = get_context(how)
+    if how == "fork":
+        _FORKED.append(opened)
+    with ProcessPoolExecutor(2, context) as workers:
+        todo = [workers.submit(_work, first, how, "s3://mixed") for first in (0, 1)]
+        found = [one.result(timeout=120) for one in todo]
+    for first in (0, 1):
+        for a, b in zip(found[first], expected[first::2], strict=True):
+            assert np.array_equal(a, b)
+    same(opened.batch(4), stream(folder).batch(4))
+
+
+_FORKED: list[Stream] = []
+
+
+def _work(first: int, how: str, root: str) -> list[Any]:
+    return every_second(first, _FORKED[-1] if how == "fork" else stream(root))
+
+
+def run_files(run: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted((run / "sequences").glob("*.parquet"))}
+
+
+def test_a_run_that_is_killed_goes_on_and_leaves_no_cache(folder: Path, proxy: Proxy, tmp_path: Path):
+    """kill -9 in the middle; then the same command: the files of a run over pools on a disk."""
+    weights = {"english": 3, "maths": 1}
+    stages = {"one": {"context": 256, "batch": {"sequences": 4}, "steps": 60, "weights": weights}}
+    for name, root in (("there", "s3://mixed"), ("here", str(folder))):
+        pools = {pool: {"path": pool} for pool in weights}
+        plain = {"name": "run", "seed": 5, "pools_root": root, "pools": pools, "stages": stages}
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(plain))
+    proxy.latency = 0.05
+    command = [sys.executable, "-m", "recipe", "run", "--yes", "--runs-dir"]
+    running = subprocess.Popen([*command, "there", "there.yaml"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    while running.poll() is None and not list(tmp_path.glob("there/run/sequences/*.parquet")):
+        time.sleep(0.05)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    proxy.latency = 0.0
+    assert [file for file in (tmp_path / "cache").iterdir() if file.name != "pools"] == []
+    for name in ("there", "here"):
+        subprocess.run([*command, name, f"{name}.yaml"], cwd=tmp_path, check=True, capture_output=True)
+    assert len(run_files(tmp_path / "there/run")) > 1
+    assert run_files(tmp_path / "there/run") == run_files(tmp_path / "here/run")
