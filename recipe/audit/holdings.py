@@ -70,7 +70,7 @@ def find_pools(
             covered[name] = pool
         elif pool.fingerprint == course.held(name).get("fingerprint"):
             lacking = _reads_text(name, recipes) if metadata_only else None
-            lacking = lacking or lacks_edges(pool, recipes, tokenizer)
+            lacking = lacking or lacks_edges(pool, recipes, tokenizer) or _lost_texts(course, pool, recipes)
             if lacking is None:
                 pools[name] = pool
             else:
@@ -96,6 +96,18 @@ def _reads_text(name: str, recipes: Sequence[Recipe]) -> str | None:
     """What metadata do not tell of a pool whose cuts are aligned at texts."""
     aligned = any(rule.align not in ("none", "section") for rule in _rules(name, recipes))
     return "tokens are not looked at (metadata only)" if aligned else None
+
+
+def _lost_texts(course: Course, pool: Pool, recipes: Sequence[Recipe]) -> str | None:
+    """What an erased pool does not tell of cuts that were aligned before its documents were withdrawn."""
+    if not len(pool.erased) or _reads_text(pool.name, recipes) is None:
+        return None
+    first = course.lineage.marks[0]
+    known = [first.terms.withdrawn[name].documents for name in first.terms.withdrawn]
+    from_the_start = np.unique(np.concatenate([*known, np.empty(0, np.int64)]))
+    if course.created.get("parent") is None and np.isin(pool.erased, from_the_start).all():
+        return None
+    return "the texts of withdrawn documents were erased; audit with the folder that holds them"
 
 
 def _rules(name: str, recipes: Sequence[Recipe]) -> list[Rule]:

@@ -61,12 +61,18 @@ def reading_of(
 
     Returns:
         the reading, and the parts it points into: hold them while it is used.
+
+    Raises:
+        RecipeError: a document that was cut before it was withdrawn has been erased since: where its cuts
+            were, and with them the rows of its block, cannot be told any more.
     """
     numbers, measured = of
     stored = body_starts(pool, numbers, measured)
     first = np.minimum(rule.window - 1, rule.room - measured.fronts)
     index = np.unique(runs[(runs[:, 1] > 0) | (runs[:, 2] > first[runs[:, 0]]), 0])
     addresses, held = np.zeros(len(numbers), np.uint64), list[NDArray[np.generic]]()
+    if rule.align != "section" and len(pool.erased):
+        _refuse_erased(pool, numbers[index])
     if rule.align != "section" and pool.layout.remote is not None:
         memory, place = _fetched(pool, numbers[index], stored[index], measured.tokens[index])
         held.append(memory)
@@ -81,6 +87,20 @@ def reading_of(
             addresses[here] = (at + tokens.__array_interface__["data"][0]).astype(np.uint64)
     marker = np.empty(0, pool.token_dtype)
     return Reading(marker, addresses, stored, edges_of(pool, rule)), held
+
+
+def _refuse_erased(pool: Pool, cut: NDArray[np.int64]) -> None:
+    gone = np.intersect1d(cut, pool.erased)
+    if len(gone):
+        raise RecipeError.single(
+            f"pool {pool.name}",
+            str(pool.path),
+            given=f"{len(gone)} erased documents at whose texts cuts of a block were aligned before they "
+            f"were withdrawn: {', '.join(map(repr, pool.ids(gone[:5])))}",
+            expected="their texts, as long as blocks that were arranged with them are read",
+            fix="put the folder back that holds them until the run has read these blocks to their end; what "
+            "was served of them before can only be computed again with it",
+        )
 
 
 def _fetched(
