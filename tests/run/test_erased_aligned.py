@@ -1,4 +1,4 @@
-"""Erased documents at whose texts cuts were aligned: what cannot be computed again is refused, not guessed."""
+"""Erased documents at whose texts cuts were aligned: what cannot be computed again is refused, no guess."""
 
 from __future__ import annotations
 
