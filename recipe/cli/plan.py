@@ -18,6 +18,7 @@ from recipe.mixing.plan import Plan, make_plan
 from recipe.report.diagnoses import diagnosis_page, diagnosis_tables
 from recipe.report.plans import plan_tables
 from recipe.report.starts import policy_line, prior_line
+from recipe.report.traffic import traffic_tables
 from recipe.run.evaluation import held_out_problems
 from recipe.run.holdings import Holding
 from recipe.run.statement import prior_of
@@ -39,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also how often tokens are read, where documents are cut, how rows fill, what each epoch gives",
     )
     parser.add_argument("--figures", type=Path, metavar="FILE", help="write that as a page of figures (HTML)")
+    parser.add_argument(
+        "--step-seconds",
+        type=seconds,
+        metavar="SECONDS",
+        help="what a step of the trainer takes, such as 0.5: then what is read from stores is told a second",
+    )
     add_allow_target(parser)
     add_json(parser)
 
@@ -53,13 +60,15 @@ def execute(args: argparse.Namespace) -> int:
     plan = make_plan(recipe, exact=args.exact or None, allow_targets=args.allow_target)
     held_out = held_out_problems(recipe, {name: Holding.of(pool) for name, pool in plan.opened.items()})
     prior = prior_of(plan.recipe)
-    plain = {**plan.to_plain(), "prior": prior}
+    traffic = _traffic(plan)
+    plain = {**plan.to_plain(), "prior": prior, **({} if traffic is None else {"stores": traffic})}
     found = _diagnosed(plan, args)
     if args.json:
         print_json(plain if found is None else {**plain, "diagnosis": found})
     else:
         print_tables(plan_tables(plain))
         print_tables(diagnosis_tables(found) if found is not None and args.diagnose else [])
+        print_tables([] if traffic is None else traffic_tables(traffic, args.step_seconds))
         print_tables([] if prior is None else [Text(prior_line(prior))])
     if recipe.policy is not None:
         say(policy_line(recipe.policy.target), quiet=args.json)
@@ -70,6 +79,25 @@ def execute(args: argparse.Namespace) -> int:
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
+
+
+def _traffic(plan: Plan) -> dict[str, Any] | None:
+    """What it asks of stores, if it can be carried out and a pool lies in one."""
+    if plan.problems or all(pool.layout.remote is None for pool in plan.opened.values()):
+        return None
+    # what talks to stores: only pools that lie in one have a use for it
+    from recipe.mixing.traffic import traffic_of
+
+    found = traffic_of(plan.recipe, plan.opened)
+    return None if found is None else found.to_plain()
+
+
+def seconds(text: str) -> float:
+    """An amount of seconds, as an option gives it."""
+    given = float(text)
+    if not 0 < given < float("inf"):
+        raise ValueError(text)
+    return given
 
 
 def _diagnosed(plan: Plan, args: argparse.Namespace) -> dict[str, Any] | None:

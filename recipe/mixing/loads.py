@@ -84,13 +84,7 @@ def begun(of: tuple[Library, RowsOf], steps: Iterable[int], deal: Deal, *, now: 
     Raises:
         RecipeError: a part is not there; or the cache is smaller than the load, which is needed now.
     """
-    library, rows_of = of
-    sheets: dict[int, Sheet] = {}
-    for step in steps:
-        found = rows_of(step, deal)
-        if found is None:
-            break
-        sheets[step] = rows_alone(found[0].sheet, found[1])
+    library, sheets = of[0], sheets_of(of[1], steps, deal)
     if not sheets:
         return None
     far = [np.flatnonzero(library.is_remote[sheet.pieces[:, SLOT]]) for sheet in sheets.values()]
@@ -106,6 +100,17 @@ def begun(of: tuple[Library, RowsOf], steps: Iterable[int], deal: Deal, *, now: 
     room = cache()
     room.fill(slab, True)
     return Load(sheets, slab, fill(objects, runs, slab.memory, lambda: room.fill(slab, False)))
+
+
+def sheets_of(rows_of: RowsOf, steps: Iterable[int], deal: Deal) -> dict[int, Sheet]:
+    """Sheets of the rows of some steps, with pieces of their own; fewer where the run ends."""
+    sheets: dict[int, Sheet] = {}
+    for step in steps:
+        found = rows_of(step, deal)
+        if found is None:
+            break
+        sheets[step] = rows_alone(found[0].sheet, found[1])
+    return sheets
 
 
 def spans_of(library: Library, pieces: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -228,7 +228,7 @@ class Reader:
         places = dealt_rows(span.batch, deal.rank, deal.size, deal.micro_batch)
         return span.first_row(step) + order[places]
 
-    def _looked_up(self, step: int, deal: Deal) -> tuple[Span, NDArray[np.int64]] | None:
+    def looked_up(self, step: int, deal: Deal) -> tuple[Span, NDArray[np.int64]] | None:
         """A step that is fetched ahead; None: there is none, or only an error, told when it is asked for."""
         if step >= (self._ground.curriculum.num_steps if self._stop is None else self._stop):
             return None
@@ -241,7 +241,7 @@ class Reader:
             # what talks to stores: only pools that lie in one have a use for it
             from recipe.mixing.fetching import Ahead
 
-            self._ahead = Ahead(self._library, self._looked_up, stride=0 if self._stop is None else 1)
+            self._ahead = Ahead(self._library, self.looked_up, stride=0 if self._stop is None else 1)
         return self._ahead
 
     def close(self) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 GAP_BYTES = 1 << 14
-"""Bytes between two spans that are read through: they cost less than another request."""
+"""Bytes between two spans that are read through, at most, and no more than the shorter of the two has: they
+cost less than another request, and never more than what is wanted."""
 REQUEST_BYTES = 4 << 20
 """Bytes of one request at most."""
 ALIGNED = 16
@@ -46,11 +47,11 @@ class Runs(NamedTuple):
 
 
 def runs_of(spans: NDArray[np.int64], gap: int = GAP_BYTES) -> Runs:
-    """Join spans of files that overlap, touch, or lie at most ``gap`` bytes apart.
+    """Join spans of files that overlap, touch, or lie close.
 
     Args:
         spans: int64[n, 3]: file, first byte, end; none is empty, in any order.
-        gap: bytes nobody asked for that may be read between two spans.
+        gap: bytes nobody asked for that may be read between two spans, at most as many as the shorter has.
 
     >>> runs = runs_of(np.array([[0, 40, 50], [0, 0, 10], [1, 0, 4], [0, 12, 20]]), gap=2)
     >>> [column.tolist() for column in runs[:4]], runs.place.tolist(), runs.size
@@ -65,7 +66,9 @@ def runs_of(spans: NDArray[np.int64], gap: int = GAP_BYTES) -> Runs:
     width = int(stop.max()) + gap + 1
     reach = np.maximum.accumulate(stop + file * width)
     opens = np.ones(len(order), np.bool_)
-    opens[1:] = start[1:] + file[1:] * width > reach[:-1] + gap
+    size = stop - start
+    limit = np.minimum(gap, np.minimum(size[1:], size[:-1]))
+    opens[1:] = start[1:] + file[1:] * width > reach[:-1] + limit
     firsts = np.flatnonzero(opens)
     lasts = np.append(firsts[1:], len(order)) - 1
     run_file, run_start = file[firsts], start[firsts]
