@@ -36,8 +36,10 @@ def pool_figures(groups: Sequence[TextGroup], done: Mapping[str, Measured]) -> l
                 "bytes/token": group.distinct_text_bytes / max(1, tokens),
                 "bytes/document": disk_bytes(splits) / max(1, read["kept"]),
                 "seconds": step.seconds,
+                "CPU s": step.cpu_seconds,
                 "tokens/s": tokens / step.seconds,
                 "MB/s": group.text_bytes / 1e6 / step.seconds,
+                "MB/CPU s": group.text_bytes / 1e6 / step.cpu_seconds,
                 "peak MiB": step.peak_bytes / 2**20,
             }
         )
@@ -57,7 +59,13 @@ def disk_bytes(splits: Mapping[str, Any]) -> int:
 def step_figures(done: Mapping[str, Measured]) -> list[dict[str, Any]]:
     """One row a step: seconds, memory, whether its check passed."""
     return [
-        {"step": name, "seconds": one.seconds, "peak MiB": one.peak_bytes / 2**20, "passed": one.passed}
+        {
+            "step": name,
+            "seconds": one.seconds,
+            "CPU s": one.cpu_seconds,
+            "peak MiB": one.peak_bytes / 2**20,
+            "passed": one.passed,
+        }
         for name, one in done.items()
     ]
 
@@ -129,12 +137,13 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def totals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All groups together."""
-    seconds, documents = sum(row["seconds"] for row in rows), sum(row["documents"] for row in rows)
+    seconds, cpu = sum(row["seconds"] for row in rows), sum(row["CPU s"] for row in rows)
+    documents = sum(row["documents"] for row in rows)
     tokens, size = sum(row["tokens"] for row in rows), sum(row["text MB"] for row in rows)
     return {
         "documents": documents, "text MB": size, "tokens": tokens,
-        "duplicates": sum(row["duplicate"] for row in rows), "seconds": seconds,
-        "tokens/s": tokens / seconds, "MB/s": size / seconds,
+        "duplicates": sum(row["duplicate"] for row in rows), "seconds": seconds, "CPU s": cpu,
+        "tokens/s": tokens / seconds, "MB/s": size / seconds, "MB/CPU s": size / cpu,
         "peak MiB": max(row["peak MiB"] for row in rows),
     }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shlex
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 from recipe.errors import RecipeError
 
-EVERY = 0.1
+EVERY = 0.25
 """Seconds between two looks at the processes."""
 _FAILED = 2
 
@@ -30,6 +31,8 @@ class Measured:
     passed: bool
     """False where a check failed."""
     seconds: float
+    cpu_seconds: float
+    """Of processors, all its processes together."""
     peak_bytes: int
     """Memory of all its processes at their most, shared pages once; 0 where the system does not tell."""
 
@@ -45,7 +48,7 @@ def run_verb(words: Sequence[str]) -> Measured:
     Raises:
         RecipeError: it is refused, or dies; what it said is on the standard error stream.
     """
-    began = time.perf_counter()
+    began, used = time.perf_counter(), _used()
     with subprocess.Popen(
         [sys.executable, "-m", "recipe", *words, "--json"], stdout=subprocess.PIPE, text=True
     ) as running:
@@ -64,8 +67,14 @@ def run_verb(words: Sequence[str]) -> Measured:
         )  # fmt: skip
     return Measured(
         words=tuple(words), answer=json.loads(told or "null"), passed=code == 0,
-        seconds=time.perf_counter() - began, peak_bytes=peak[0],
+        seconds=time.perf_counter() - began, cpu_seconds=_used() - used, peak_bytes=peak[0],
     )  # fmt: skip
+
+
+def _used() -> float:
+    """Seconds of processors of processes that were started and have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
 
 
 def _watch(running: subprocess.Popen[str], peak: list[int]) -> None:
