@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import recipe
-from recipe.cli.main import VERBS, main
+from recipe.cli.main import main
+from recipe.cli.verbs import VERBS
 
 RUN_VERBS = ("amend", "branch", "skip", "withdraw", "status", "seal", "trace")
 EXAMPLES = [example for verb in RUN_VERBS for example in VERBS[verb].examples]

@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from recipe.cli import main as cli
-from recipe.cli.main import VERBS, main
+from recipe.cli.main import main
+from recipe.cli.verbs import VERBS
 from recipe.errors import RecipeError
 
 
