@@ -24,6 +24,8 @@ _DTYPES: dict[int, np.dtype[Any]] = {
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 _LENGTH = np.dtype("<i4")
 _PLACE = np.dtype("<i8")
+_PIECE = 1 << 18
+"""Documents whose places are computed at once."""
 
 
 def index_bytes(num_sequences: int, num_documents: int) -> int:
@@ -40,12 +42,18 @@ def write_index(file: BinaryIO, lengths: NDArray[np.integer[Any]], dtype: np.dty
         dtype: of the token file.
     """
     count = len(lengths)
-    pointers = np.zeros(count, dtype=_PLACE)
-    np.cumsum(lengths[:-1], dtype=_PLACE, out=pointers[1:])
-    pointers *= dtype.itemsize
     file.write(_HEADER.pack(MAGIC, VERSION, _CODES[dtype], count, count + 1))
-    for numbers in (lengths.astype(_LENGTH), pointers, np.arange(count + 1, dtype=_PLACE)):
-        file.write(raw_bytes(numbers))
+    pieces = [slice(start, start + _PIECE) for start in range(0, count, _PIECE)]
+    for piece in pieces:
+        file.write(raw_bytes(lengths[piece].astype(_LENGTH)))
+    start = 0
+    for piece in pieces:
+        sizes = lengths[piece].astype(_PLACE) * dtype.itemsize
+        stops = start + np.cumsum(sizes, dtype=_PLACE)
+        file.write(raw_bytes(stops - sizes))
+        start = int(stops[-1])
+    for first in range(0, count + 1, _PIECE):
+        file.write(raw_bytes(np.arange(first, min(first + _PIECE, count + 1), dtype=_PLACE)))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -124,8 +125,8 @@ class PartWriter:
         self._documents = 0
         self._blocks = BlockHasher()
         self._rows_hash = hashlib.blake2b(digest_size=32)
-        self._lengths: list[NDArray[np.int64]] = []
-        self._leads: list[NDArray[np.int64]] = []
+        # four bytes a document, which grow where they are; no leads while no document has one
+        self._lengths, self._leads = array("i"), array("I")
         self._histogram = np.zeros(0, dtype=np.int64)
         self._tokens = self._body_tokens = self._longest = 0
         self._max_id, self._max_id_position = -1, 0
@@ -150,7 +151,7 @@ class PartWriter:
 
     def finish(self) -> FinishedPart:
         """Write the index and bring everything to the disk."""
-        lengths = np.concatenate([*self._lengths, np.zeros(0, dtype=np.int64)])
+        lengths = np.frombuffer(self._lengths, np.int32)
         index = self._folder / f"{self.name}.idx"
         with index.open("wb") as file:
             write_index(file, lengths, self._dtype)
@@ -183,11 +184,11 @@ class PartWriter:
 
     def _write_leads(self) -> bool:
         """Say how many special tokens are in front of documents, if any has more than BOS."""
-        leads = np.concatenate([*self._leads, np.zeros(0, dtype=np.int64)])
-        if not leads.any():
+        if not self._leads:
             return False
         path = leads_path(self._folder, self.name)
-        path.write_bytes((leads + self._marks[0]).astype("<u4").tobytes())
+        leads = np.frombuffer(self._leads, np.uint32)
+        path.write_bytes((leads + np.uint32(self._marks[0])).astype("<u4").tobytes())
         sync(path)
         return True
 
@@ -217,13 +218,16 @@ class PartWriter:
         """Count documents whose tokens were written, and write their rows."""
         leads = np.array(batch.leads, dtype=np.int64)
         bodies = lengths - sum(self._marks) - leads
-        self._leads.append(leads)
+        if self._leads or leads.any():
+            missing = self._documents - len(self._leads)
+            self._leads.frombytes(bytes(missing * self._leads.itemsize))
+            self._leads.frombytes(leads.astype(np.uint32).tobytes())
         self._write_rows(batch, bodies, hashes)
         for document, sections in enumerate(batch.sections, self._documents):
             if sections is not None:
                 self._sections.add(document, sections)
         self._documents += len(lengths)
-        self._lengths.append(lengths)
+        self._lengths.frombytes(lengths.astype(np.int32).tobytes())
         self._histogram = added(self._histogram, histogram(bodies))
         self._body_tokens += int(bodies.sum())
         self._longest = max(self._longest, int(bodies.max(initial=0)))
