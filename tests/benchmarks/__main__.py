@@ -30,6 +30,8 @@ NAMES = (
     "tokenising",
     "engines",
     "preparing_memory",
+    "index_memory",
+    "remote",
 )
 
 

@@ -1,7 +1,8 @@
-"""What a pool takes a document, beside its token files (``.bin`` and ``.idx``)."""
+"""What a pool takes a document, beside its token files (``.bin`` and ``.idx``), and its writer in memory."""
 
 from __future__ import annotations
 
+import tracemalloc
 from random import Random
 from uuid import UUID
 
@@ -55,3 +56,20 @@ def test_tags_of_their_own_cost_no_more_than_themselves(tmp_path):
     plain = bytes_a_document(tmp_path / "none", lambda n, _: n, lambda _: None)
     owned = bytes_a_document(tmp_path / "tags", lambda n, _: n, lambda n: {"page": n * 7919 % 1_000_003})
     assert owned - plain <= 7
+
+
+def test_Z01_a_writer_keeps_less_than_forty_bytes_of_a_document(tmp_path, monkeypatch):
+    monkeypatch.setattr("recipe.pools.writer._STAGE_DOCUMENTS", 500)
+    monkeypatch.setattr("recipe.pools.part.ROW_GROUP", 500)
+    tokens, more = np.array([1, 2, 3], np.int32), 20_000
+    with PoolWriter(tmp_path / "pool", vocab_size=10, eos=0) as writer:
+        for _ in range(1000):
+            writer.add(tokens)
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(more):
+            writer.add(tokens)
+        kept = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        writer.close().close()
+    assert kept <= MOST * more
