@@ -32,6 +32,8 @@ AHEAD_SEQUENCES = 1 << 16
 """Sequences, of all ranks, that are planned ahead of the step that is copied."""
 LOADS = 8
 """Loads that share the cache, once it is warm."""
+MOST_COURSES = 16
+"""Ranks or micro-batches of one that a reader follows at once."""
 
 
 class Course(NamedTuple):
@@ -62,7 +64,7 @@ class Ahead:
         self.process = os.getpid()
         self._of, self._stride = (library, rows_of), stride
         self._loads: dict[tuple[Deal, int], Load] = {}
-        self._course: Course | None = None
+        self._courses: dict[Deal, Course] = {}
         self._lock, self._planning = threading.Lock(), threading.Lock()
         self._planner = ThreadPoolExecutor(1, "recipe-ahead")
         self._under_way: Future[None] | None = None
@@ -88,11 +90,15 @@ class Ahead:
             yield sheet, self._of[0].addresses(sheet, load.slab.address if load.slab else 0)
         finally:
             load.release()
+            with self._lock:
+                course = self._courses.get(deal)
+                if course is None or not course.stride:  # nobody says that it is asked for again
+                    self._drop(lambda key, _: key == (deal, step))
 
     def close(self) -> None:
         """Let go of what was fetched ahead."""
         with self._lock:
-            self._course = None
+            self._courses.clear()
         self._planner.shutdown(wait=False, cancel_futures=True)
         with self._planning, self._lock:
             self._drop(lambda *_: True)
@@ -100,7 +106,7 @@ class Ahead:
     def _held(self, step: int, deal: Deal) -> Load:
         """The load of a step, held; begun now if it is not under way."""
         with self._lock:
-            self._course = self._followed(step, deal)
+            self._follow(step, deal)
             load = self._loads.get((deal, step))
             if load is not None and load.hold():
                 return load
@@ -113,22 +119,28 @@ class Ahead:
             with self._lock:
                 self._drop(lambda key, _: key == (deal, step))
                 self._loads[deal, step] = load
-                course = self._course
-                if course is not None and course.deal == deal and course.next <= step:
-                    self._course = course._replace(next=step + course.stride)
+                course = self._courses.get(deal)
+                if course is not None and course.next <= step:
+                    self._courses[deal] = course._replace(next=step + course.stride)
             return load
 
-    def _followed(self, step: int, deal: Deal) -> Course:
-        """Where reading is now; loads of steps that were passed, or of another course, are let go."""
-        course = self._course
-        stride = self._stride
-        if course is not None and course.deal == deal:
+    def _follow(self, step: int, deal: Deal) -> None:
+        """Note where reading is now; loads of steps that were passed, or of courses left, are let go."""
+        course, stride = self._courses.pop(deal, None), self._stride
+        if course is not None and step != course.last:
             stride = stride or max(0, step - course.last)
             if course.stride == stride and step == course.last + stride:
-                self._drop(lambda key, _: key[1] < step)
-                return course._replace(last=step)
-        self._drop(lambda key, _: key != (deal, step))
-        return Course(deal, step, stride, step, 1)
+                self._drop(lambda key, _: key[0] == deal and key[1] < step)
+                course = course._replace(last=step)
+            else:
+                course = None
+        if course is None:
+            self._drop(lambda key, _: key[0] == deal and key[1] != step)
+            course = Course(deal, step, stride, step, 1)
+        self._courses[deal] = course
+        while len(self._courses) > MOST_COURSES:
+            del self._courses[next(iter(self._courses))]
+            self._drop(lambda key, _: key[0] not in self._courses)
 
     def _drop(self, chosen: Callable[[tuple[Deal, int], Load], bool]) -> None:
         for key in [key for key, load in self._loads.items() if chosen(key, load)]:
@@ -139,28 +151,31 @@ class Ahead:
     def _go_on(self) -> None:
         """Plan and begin the loads after this one, in a thread: it takes longer than a step."""
         with self._lock:
-            if self._course is None or not self._course.stride:
-                return
-            if self._under_way is None or self._under_way.done():
+            is_strided = any(course.stride for course in self._courses.values())
+            if is_strided and (self._under_way is None or self._under_way.done()):
                 self._under_way = self._planner.submit(self._top_up)
 
     def _top_up(self) -> None:
-        """Begin loads until the cache is full, or enough is planned."""
+        """Begin loads until the cache is full, or enough is planned: first of what is nearest to its end."""
         while True:
             with self._planning:
-                course = self._course
-                if course is None or not course.stride or not self._begin_next(course):
+                with self._lock:
+                    courses = [course for course in self._courses.values() if course.stride]
+                courses.sort(key=lambda course: (course.next - course.last) // course.stride)
+                if not any(self._begin_next(course, len(courses)) for course in courses):
                     return
 
-    def _begin_next(self, course: Course) -> bool:
+    def _begin_next(self, course: Course, num_courses: int) -> bool:
         found = self._of[1](course.next, course.deal)
         if found is None:
             return False
         most = max(LOADS, AHEAD_SEQUENCES // (found[0].batch * course.stride))
-        loads, room = list(self._loads.values()), cache()
+        with self._lock:
+            loads = [load for (deal, _), load in self._loads.items() if deal == course.deal]
+        room = cache()
         per_step = max((-(-load.size // len(load.sheets)) for load in loads), default=0)
-        wanted = min(2 * course.steps, most // LOADS, room.bound // LOADS // max(1, per_step))
-        wanted = max(1, wanted)
+        share = room.bound // (LOADS * num_courses * max(1, per_step))
+        wanted = max(1, min(2 * course.steps, most // LOADS, share))
         steps = range(course.next, course.next + wanted * course.stride, course.stride)
         is_far = steps[-1] > course.last + most * course.stride
         if is_far or room.used + wanted * per_step > room.bound:
@@ -169,11 +184,11 @@ class Ahead:
         if load is None:
             return False
         with self._lock:
-            now = self._course
-            is_followed = now is not None and now.deal == course.deal and now.next == course.next
+            now = self._courses.get(course.deal)
+            is_followed = now is not None and now.next == course.next
             if is_followed and now is not None:
                 after = steps[len(load.sheets) - 1] + course.stride
-                self._course = now._replace(next=after, steps=len(load.sheets))
+                self._courses[course.deal] = now._replace(next=after, steps=len(load.sheets))
                 self._loads |= {(course.deal, step): load for step in load.sheets if step >= now.last}
             is_wanted = load in self._loads.values()
         load.release()

@@ -22,6 +22,7 @@ import recipe
 from recipe.errors import RecipeError
 from recipe.mixing.opening import open_pools, settle_with
 from recipe.mixing.stream import Stream
+from recipe.mixing.traffic import traffic_of
 from recipe.pools.remote import asking
 from recipe.pools.remote.cache import cache
 from tests.mixing.build import make, stage
@@ -111,6 +112,39 @@ def test_any_step_rank_and_row_in_any_order(folder: Path, proxy: Proxy):
     same(there.rows(5, [3, 0]), here.rows(5, [3, 0]))
     assert there.provenance(5, 3) == here.provenance(5, 3)
     assert there.num_labels(8) == here.num_labels(8)
+
+
+def test_ranks_and_rows_that_are_read_in_turn_are_each_fetched_ahead(folder: Path, proxy: Proxy):
+    there, here = stream("s3://mixed"), stream(folder)
+    for step in range(12):
+        for rank in (0, 1):
+            same(there.batch(step, rank, 2), here.batch(step, rank, 2))
+        for rows in ([0, 1], [3]):
+            same(there.rows(step, rows), here.rows(step, rows))
+    assert cache().used <= cache().bound
+
+
+def test_the_plan_says_what_is_asked_for(folder: Path, proxy: Proxy, monkeypatch: pytest.MonkeyPatch):
+    """Every byte used is read, and requests are those of loads that the cache has room for."""
+    loaded = make(folder, {"english": "english"}, [stage(256, {"english": 1}, batch=4, steps=20)])
+    loaded = loaded.model_copy(update={"pools_root": "s3://mixed"})
+    opened = open_pools(loaded)
+    settled = settle_with(loaded, opened)
+    told = traffic_of(settled, opened)
+    assert told is not None
+    assert (told.pools, told.steps) == (("english",), 20)
+    assert told.bytes_used <= told.bytes_read <= 2 * told.bytes_used
+    opened["english"].offsets  # noqa: B018 - read before
+    read = proxy.num_bytes
+    monkeypatch.setattr("recipe.mixing.fetching.LOADS", 1 << 30)
+    list(Stream(settled, opened).batches())
+    assert told.bytes_used <= proxy.num_bytes - read <= 2 * told.bytes_used
+    assert (
+        traffic_of(
+            settled, {"english": open_pools(loaded.model_copy(update={"pools_root": str(folder)}))["english"]}
+        )
+        is None
+    )
 
 
 def test_rows_dealt_by_their_cost_are_the_same(folder: Path, proxy: Proxy):
