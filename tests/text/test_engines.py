@@ -12,6 +12,7 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
@@ -131,6 +132,15 @@ def test_any_number_of_workers_of_a_cluster_makes_the_bytes_of_local(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["local", "ray"]
 
 
+def test_splits_without_duplicates_are_those_of_local(corpus, in_tmp, cluster):
+    Path("again.jsonl").write_text((corpus / "1.jsonl").read_text())
+    words = [str(corpus), "again.jsonl", "--place-ids", "--duplicates", "drop", "--split", "a=70%,b=30%"]
+    assert main(["prepare", "local", *words]) == 0
+    assert main(["prepare", "ray", *words, "--engine", "ray", "--ray-address", cluster.address]) == 0
+    for name in ("a", "b"):
+        assert contents(Path("local", name)) == contents(Path("ray", name))
+
+
 def test_bad_records_are_told_as_by_the_local_engine_the_first_one_first(corpus, tmp_path, on_ray):
     (tmp_path / "in").mkdir()
     for path in corpus.iterdir():
@@ -212,17 +222,15 @@ def test_a_cluster_that_is_started_here_ends_with_the_caller_though_it_is_killed
 def test_a_node_that_is_lost_costs_its_tasks_alone(corpus, whole, tmp_path, cluster, on_ray):
     log = tmp_path / "log"
     node = cluster.add_node(num_cpus=2, object_store_memory=STORE)
-    events = []
 
-    def tell(progress):
-        events.append(progress)
-        if lost == [] and log.exists() and node.node_id in log.read_text():
-            lost.append(node)
-            cluster.remove_node(node, allow_graceful=False)
+    def lose():
+        assert wait_until(lambda: log.exists() and node.node_id in log.read_text(), 60)
+        cluster.remove_node(node, allow_graceful=False)
 
-    lost = []
-    pool = prepare_pool([corpus], tmp_path / "pool", Watched(log, pause=0.3), on_ray(), progress=tell)
-    assert lost
+    with ThreadPoolExecutor(1) as beside:
+        losing = beside.submit(lose)
+        pool = prepare_pool([corpus], tmp_path / "pool", Watched(log, stuck=node.node_id), on_ray())
+        losing.result()
     assert contents(pool.path) == whole
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     on_lost_node = {text for text, where in rows if where == node.node_id}

@@ -15,10 +15,10 @@ from recipe.text.tokenizers import PROBES, ByteTokenizer
 
 
 class Watched(ByteTokenizer):
-    """Bytes, that write down which texts they are given, and on which node; one text may be deadly."""
+    """Bytes, that write down which texts they are given on which node; one text is deadly, one node stuck."""
 
-    def __init__(self, log, deadly="", deaths=0, pause=0.0):
-        self.log, self.deadly, self.deaths, self.pause = str(log), deadly, deaths, pause
+    def __init__(self, log, deadly="", deaths=0, stuck=""):
+        self.log, self.deadly, self.deaths, self.stuck = str(log), deadly, deaths, stuck
 
     def encode_batch(self, texts):
         import ray
@@ -28,7 +28,7 @@ class Watched(ByteTokenizer):
             names = [text.partition("the")[0] for text in texts]
             with Path(self.log).open("a") as file:
                 file.write("".join(json.dumps([name, where]) + "\n" for name in names))
-            time.sleep(self.pause)
+            time.sleep(300 if where == self.stuck else 0)
             if self.deadly in names and given(self.log)[self.deadly] <= self.deaths:
                 os.kill(os.getpid(), signal.SIGKILL)
         return super().encode_batch(texts)
