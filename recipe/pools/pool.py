@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.blocks import document_hash
-from recipe.pools.card import ALL, NONE, Card, MaxId
+from recipe.pools.card import ALL, NONE, Card, Marks, MaxId
 from recipe.pools.erased import explained
 from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_array
@@ -53,7 +53,7 @@ class Layout:
     load_erased: Callable[[], NDArray[np.int64]] | None = None
     table: Path | None
     reopen: Callable[..., Pool]
-    declared: tuple[int | None, int | None]
+    declared: Marks
     """The eos and bos the opener was given; ``reopen`` gets them again."""
     load_part: Callable[[int], NDArray[Any]] | None = None
     """The stored tokens of a part, by its number, as one array that stays where it is in memory; None: the
@@ -255,10 +255,14 @@ class Pool:
         """Stored tokens of one part, mapped; token k of the pool is ``part(i)[k - part_offsets[i]]``.
 
         Raises:
-            ValueError: the pool lies in a store, where :meth:`span` reads stretches of a part.
+            RecipeError: the pool lies in a store, where :meth:`span` reads stretches of a part.
         """
         if self.layout.remote is not None:
-            raise ValueError(f"pool {self.name} lies in a store: its parts are not mapped")
+            raise RecipeError.single(
+                f"pool {self.name}", str(self.path), given="a pool in a store",
+                expected="one on this machine: here whole token files are read",
+                fix="copy the pool to this machine, and name the copy",
+            )  # fmt: skip
         tokens = self._parts[index]
         if tokens is None:
             # two threads may both map the part; either map serves

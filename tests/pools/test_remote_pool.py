@@ -211,7 +211,7 @@ def test_a_token_file_is_not_handed_out_as_a_path(local: Path):
     pool = open_pool(URL, "english")
     with pytest.raises(RecipeError, match="never copied as a whole"):
         pool.layout.part_path(0).read_bytes()
-    with pytest.raises(ValueError, match="lies in a store"):
+    with pytest.raises(RecipeError, match="a pool in a store"):
         pool.part(0)
 
 
