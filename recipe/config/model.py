@@ -196,8 +196,8 @@ class PoolConfig(Model):
     """A named set of tokenised documents, as the recipe knows it before it is opened."""
 
     path: str | None = None
-    """Its folder; or token files made elsewhere: a folder, file, prefix or pattern. Relative to
-    ``pools_root``."""
+    """Its folder, here or as a URL in a store; or token files made elsewhere: a folder, file, prefix or
+    pattern. Relative to ``pools_root``, which may be a URL too."""
     stock: Count | None = None
     """Body tokens it has or will have: enough to plan without data; with a path it is a target."""
     max_epochs: Count | None = None
