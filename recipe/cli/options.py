@@ -103,6 +103,25 @@ def add_place(parser: argparse.ArgumentParser, *, at: bool = True) -> None:
         )
 
 
+def add_documents(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--documents`` and ``--document``: documents by their ids."""
+    parser.add_argument("--documents", type=Path, metavar="FILE", help="ids of documents, one a line")
+    parser.add_argument(
+        "--document", action="append", default=[], metavar="ID", help="one document; may come many times"
+    )
+
+
+def named_documents(args: argparse.Namespace) -> list[str]:
+    """The ids that ``--document`` and ``--documents`` name.
+
+    Raises:
+        RecipeError: the file cannot be read, or holds no id.
+    """
+    from recipe.run.changing.withdraw import read_ids  # only verbs that take documents out need it
+
+    return [*args.document, *(read_ids(args.documents) if args.documents is not None else ())]
+
+
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     """Declare ``--dry-run``: show what would happen, and exit with 0."""
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")

@@ -8,7 +8,9 @@ from typing import Any
 
 from recipe.cli.options import add_json, whole
 from recipe.cli.output import print_json, print_tables, say
+from recipe.config.places import place
 from recipe.pools.opening import open_pool
+from recipe.pools.reasons import OTHER_SPLIT
 from recipe.pools.splits import parse_split
 from recipe.pools.splitting import split_pool
 from recipe.report.tables import table
@@ -27,7 +29,7 @@ other_split. Interrupted, the same command goes on.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pool and its parts."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pool", type=Path, metavar="POOL", help="folder of the pool")
+    parser.add_argument("pool", type=place, metavar="POOL", help="folder or URL of the pool")
     parser.add_argument(
         "--into",
         required=True,
@@ -63,7 +65,7 @@ def execute(args: argparse.Namespace) -> int:
     heads = ("pool", "share", "documents", "tokens", "left out: in another split")
     cells = [
         (row["name"], row["share"], f"{row['documents']:,}", f"{row['tokens']:,}",
-         f"{row['left_out'].get('other_split', 0):,}")
+         f"{row['left_out'].get(OTHER_SPLIT, 0):,}")
         for row in rows
     ]  # fmt: skip
     print_tables([table(f"splits {args.out}", heads, cells)])

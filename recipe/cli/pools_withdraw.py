@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.cli.options import add_json, recordable
+from recipe.cli.options import add_documents, add_json, named_documents, recordable
 from recipe.cli.output import print_json
 from recipe.config.places import place
 from recipe.errors import RecipeError
 from recipe.pools import Pool
 from recipe.pools.adopting import refuse_pairs
-from recipe.pools.copied import write_copy
 from recipe.pools.erasing import erase_documents
 from recipe.pools.opening import open_pool
-from recipe.pools.sheet import lengths_of
-from recipe.run.changing.withdraw import read_ids
+from recipe.pools.reasons import WITHDRAWN
+from recipe.pools.renumbering import copy_without
 from recipe.run.tracing.documents import find_ids, unknown_ids, ways_of
 
 EXAMPLE = """\
@@ -37,11 +36,8 @@ The old folder stays as it is: remove it when nothing reads it any more.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pool and the documents."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pool", type=place, metavar="POOL", help="folder of the pool")
-    parser.add_argument("--documents", type=Path, metavar="FILE", help="ids of documents, one a line")
-    parser.add_argument(
-        "--document", action="append", default=[], metavar="ID", help="one document; may come many times"
-    )
+    parser.add_argument("pool", type=place, metavar="POOL", help="folder or URL of the pool")
+    add_documents(parser)
     parser.add_argument("--reason", required=True, type=recordable, metavar="TEXT", help="for the card")
     parser.add_argument(
         "--renumber", action="store_true", help="leave nothing of them, not even their places: another pool"
@@ -56,11 +52,11 @@ def execute(args: argparse.Namespace) -> int:
         refuse_pairs(old, args.out)
         numbers = _numbers(old, args)
         if args.renumber:
-            new = _renumbered(old, numbers, args)
+            new = copy_without(old, numbers, args.out, reason=args.reason)
         else:
             new = erase_documents(old, numbers, args.out, reason=args.reason)
         is_same = new.fingerprint == old.fingerprint
-    said = new.card.withdrawn or new.card.source["withdrawn"]
+    said = new.card.withdrawn or new.card.source[WITHDRAWN]
     plain = {"path": str(args.out), "fingerprint": new.fingerprint, "same_pool": is_same, "withdrawn": said}
     if args.json:
         print_json(plain)
@@ -78,7 +74,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _numbers(pool: Pool, args: argparse.Namespace) -> NDArray[np.int64]:
-    ids = [*args.document, *(read_ids(args.documents) if args.documents is not None else ())]
+    ids = named_documents(args)
     if not ids:
         raise RecipeError.single(
             "recipe pools withdraw", "--documents, --document", given="none of them",
@@ -89,18 +85,3 @@ def _numbers(pool: Pool, args: argparse.Namespace) -> NDArray[np.int64]:
     if unknown:
         raise unknown_ids(pools, unknown)
     return np.unique(np.array([one.number for one in found], np.int64))
-
-
-def _renumbered(old: Pool, numbers: NDArray[np.int64], args: argparse.Namespace) -> Pool:
-    """A copy without the documents, and without those that were erased before."""
-    gone = np.union1d(numbers, old.erased)
-    kept = np.ones(old.num_documents, np.bool_)
-    kept[gone] = False
-    before = dict((old.card.withdrawn or {"reasons": {}})["reasons"])
-    new = len(gone) - len(old.erased)
-    said = {
-        "documents": len(gone),
-        "tokens": int(lengths_of(old, gone).sum()),
-        "reasons": {**before, args.reason: before.get(args.reason, 0) + new},
-    }
-    return write_copy(old, kept, args.out, source={"withdrawn": said}, left_out={"withdrawn": len(gone)})

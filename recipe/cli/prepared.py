@@ -10,6 +10,7 @@ from rich.console import Group
 
 from recipe.pools.beside import QUARANTINE_NAME
 from recipe.pools.pool import Pool
+from recipe.pools.reasons import DUPLICATE, EMPTY, OTHER_SPLIT
 from recipe.pools.splits import SPLIT
 from recipe.report.tables import table
 
@@ -77,8 +78,8 @@ def splits_table(out: Path, pools: Mapping[str, Pool]) -> Group:
     read = next(iter(pools.values())).card.source["read"]
     kept = next(iter(pools.values())).card.source[SPLIT]["documents"]
     rows = [("records read", read["read"]), *((f"documents of {name}", kept[name]) for name in pools)]
-    left_out = {"empty": read["empty"], **read["quarantined"]}
-    left_out |= {reason: read.get(reason) or 0 for reason in ("duplicate", "other_split")}
+    left_out = {EMPTY: read[EMPTY], **read["quarantined"]}
+    left_out |= {reason: read.get(reason) or 0 for reason in (DUPLICATE, OTHER_SPLIT)}
     rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in left_out.items() if count]
     counts = [(what, f"{count:,}") for what, count in rows]
     return table(f"splits {out}", ("what", "how many"), counts, caption=_quarantine(out, read))

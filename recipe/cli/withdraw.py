@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from pathlib import Path
 
 from rich.text import Text
 
 from recipe.cli.options import (
+    add_documents,
     add_dry_run,
     add_json,
     add_place,
     add_pools_root,
     add_record_words,
     add_yes,
+    named_documents,
     recordable,
 )
 from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.errors import RecipeError
 from recipe.report.amendments import discard_lines, withdrawal_lines, withdrawal_tables
 from recipe.run.changing.naming import place_named
-from recipe.run.changing.withdraw import Ticket, Withdrawal, read_ids, withdraw_run
+from recipe.run.changing.withdraw import Ticket, Withdrawal, withdraw_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the run and the documents."""
     add_place(parser)
-    parser.add_argument("--documents", type=Path, metavar="FILE", help="ids of documents, one a line")
-    parser.add_argument(
-        "--document", action="append", default=[], metavar="ID", help="one document; may come many times"
-    )
+    add_documents(parser)
     parser.add_argument(
         "--again",
         action="store_true",
@@ -96,4 +94,4 @@ def _ids(args: argparse.Namespace) -> list[str]:
             fix="name the documents; --again alone withdraws what the run withdrew before, --erased what its "
             "pools lost",
         )
-    return [*args.document, *(read_ids(args.documents) if args.documents is not None else ())]
+    return named_documents(args)

@@ -28,7 +28,6 @@ CRAWLED, SYNTHETIC = "crawled", "synthetic"
 KINDS = ("public", "licensed", CRAWLED, "user", SYNTHETIC)
 """Where text may come from: a data set that anybody can get, one used under an agreement, pages collected
 from the web, what users of a service wrote, the output of a model or a program."""
-LISTS = ("languages",)
 REMOVED = "null"
 """As a value: the key is taken out."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.blocks import num_blocks
-from recipe.pools.card import ALL, Card
-from recipe.pools.part import FinishedPart, histogram, leads_path, rows_path
+from recipe.pools.card import ALL, CARD_NAME, HASHES_NAME, Card
+from recipe.pools.lengths import histogram
+from recipe.pools.opening import open_pool
+from recipe.pools.part import FinishedPart, leads_path, rows_path
 from recipe.pools.pool import Pool
 from recipe.pools.settings import PoolSettings
 from recipe.pools.table import open_writer, row_groups
 from recipe.pools.workplace import write_durably
 
+_OWN_ENDINGS = (".bin", ".idx", ".npy", ".parquet", ".tmp", ".lock")
 EXTENDS = "extends"
 """Key of a card's ``source``: the pools that it extends, each by the next one, oldest first."""
 
@@ -58,6 +61,31 @@ def refuse_stored(old: Pool, path: Path) -> None:
         )  # fmt: skip
 
 
+def whole_folder(pool: Pool | Path | str, out: Path) -> Pool:
+    """All of the folder that a pool or view is of, if its files can be linked into a new one.
+
+    Raises:
+        RecipeError: token files that somebody else made, or a pool in a store.
+    """
+    path, name = (pool.path, pool.name) if isinstance(pool, Pool) else (pool, Path(pool).name)
+    whole = open_pool(path, name)
+    refuse_pairs(whole, out)
+    refuse_stored(whole, out)
+    return whole
+
+
+def link_beside(old: Pool, folder: Path, *, but: Collection[str]) -> None:
+    """Link the files beside the parts that a card names, ``but`` some, and copy what stands beside them."""
+    source, named = old.layout.folder, old.card.files
+    for name in named:
+        if name not in but:
+            link_file(source / name, folder / name)
+    for path in source.iterdir():
+        is_beside = path.name not in (*named, CARD_NAME) and not path.name.endswith(_OWN_ENDINGS)
+        if is_beside and path.is_file():
+            shutil.copyfile(path, folder / path.name)
+
+
 def check_extends(old: Pool, settings: PoolSettings, path: Path) -> None:
     """Refuse to extend a pool by documents of another kind.
 
@@ -79,7 +107,7 @@ def check_extends(old: Pool, settings: PoolSettings, path: Path) -> None:
 def adopt_parts(old: Pool, folder: Path, begin: int) -> Iterator[FinishedPart]:
     """Make the parts of a pool from number ``begin`` on parts of the pool written in ``folder``."""
     card = old.card
-    digests: NDArray[np.uint8] = np.load(old.layout.folder / "hashes.npy")
+    digests: NDArray[np.uint8] = np.load(old.layout.folder / HASHES_NAME)
     ends = np.cumsum([num_blocks(part.bytes, card.block_bytes) for part in card.parts])
     tables = _rows_of_parts(old)
     for number, (part, end, rows) in enumerate(zip(card.parts, ends.tolist(), tables, strict=True)):

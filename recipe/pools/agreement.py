@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from recipe.errors import RecipeError
 from recipe.pools.blocks import DIGEST_BYTES, block_digest, raw_bytes
 from recipe.pools.finding import Finding
+from recipe.pools.lengths import body_lengths
 from recipe.pools.pool import Pool
 from recipe.pools.table import row_groups
 from recipe.pools.unique import Keys
@@ -90,7 +91,7 @@ def document_findings(
     again = (ids, "id"), (groups, "group")
     return [
         *faults.findings(),
-        *_counted(pool),
+        *_too_large(pool),
         *(f for keys, name in again for f in _twice(pool, keys, name)),
     ]
 
@@ -101,8 +102,7 @@ def _check_places(pool: Pool, numbers: NDArray[np.int64], rows: pa.Table, faults
     stated = rows["part"].to_numpy()
     off = numbers[stated != parts]
     faults.note("part", off, lambda n: (str(parts[n - numbers[0]]), str(stated[n - numbers[0]])))
-    lengths = np.diff(np.asarray(pool.offsets[numbers[0] : numbers[-1] + 2]))
-    bodies = lengths - pool.fronts(numbers) - pool.stored_marks(numbers)[1]
+    bodies = body_lengths(pool, numbers)
     tokens = rows["tokens"].to_numpy()
     off = numbers[tokens != bodies]
     faults.note(
@@ -183,13 +183,13 @@ def _check_groups(
     faults.note("units", off, lambda n: ("a document of the group before it", "another group in its unit"))
 
 
-def _counted(pool: Pool) -> list[Finding]:
-    """Records read are documents and those left out; ids are below what the card says."""
-    card, found = pool.card, []
+def _too_large(pool: Pool) -> list[Finding]:
+    """The largest id is below what the card says of the tokenizer."""
+    card = pool.card
     most = None if card.max_id is None else card.max_id.id
-    if most is not None and card.vocab_size is not None and most >= card.vocab_size:
-        found.append(Finding("ids", str(pool.path), f"ids below {card.vocab_size}", str(most)))
-    return found
+    if most is None or card.vocab_size is None or most < card.vocab_size:
+        return []
+    return [Finding("ids", str(pool.path), f"ids below {card.vocab_size}", str(most))]
 
 
 def _twice(pool: Pool, keys: Keys, name: str) -> list[Finding]:

@@ -45,6 +45,11 @@ def document_hash(body: NDArray[np.integer[Any]]) -> str:
     return block_digest(np.ascontiguousarray(body, dtype="<i4").tobytes()).hex()
 
 
+def numbers_hash(numbers: NDArray[np.integer[Any]]) -> str:
+    """Hash of a list of documents by number."""
+    return block_digest(numbers.astype("<i8").tobytes()).hex()
+
+
 def num_blocks(num_bytes: int, block_bytes: int) -> int:
     """Blocks of a file, the last one possibly short."""
     return -(-num_bytes // block_bytes)

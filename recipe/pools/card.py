@@ -13,16 +13,24 @@ from recipe.errors import RecipeError
 
 CARD_NAME = "card.json"
 CARD_FORMAT = 1
+OFFSETS_NAME, UNITS_NAME = "offsets.npy", "units.npy"
+SECTIONS_NAME, NEEDS_NAME = "sections.npy", "needs.npy"
 REPEATS_NAME = "repeats.npy"
 LEADS_NAME = "leads.npy"
-BOUNDARIES = ("offsets.npy", "units.npy", "sections.npy", "needs.npy", REPEATS_NAME, LEADS_NAME)
+BOUNDARIES = (OFFSETS_NAME, UNITS_NAME, SECTIONS_NAME, NEEDS_NAME, REPEATS_NAME, LEADS_NAME)
 """Files that say where documents, units and sections begin, which sections need others, which tokens repeat
 others, and how many special ones stand in front of documents; all but the first where there are any."""
+TABLE_NAME = "documents.parquet"
+"""What documents are called and tagged with, and the hashes of their contents; not needed for lengths."""
+HASHES_NAME = "hashes.npy"
 ORIGIN_HASHES_NAME = "origin_hashes.npy"
+"""Hashes of the blocks of the token files: as they are, and as they were first written."""
 WITHDRAWN_NAME = "withdrawn.npy"
 SMALL_POOL_TOKENS = 64 << 20
 EXTENT_TOKENS = 1 << 20
 
+Marks = tuple[int | None, int | None]
+"""The ids of eos and bos, as a recipe declares them for files that do not say them."""
 ALL, NONE, SOME = "all", "none", "some"
 """Whether a mark is stored in every document, in none, or has to be looked up in the tokens."""
 
@@ -34,6 +42,15 @@ def canonical_json(value: object) -> bytes:
     b'{"a":null,"b":[1,"\\xc3\\xa9"]}'
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """What a file of JSON says; nothing where it is not there, or is no whole JSON object."""
+    try:
+        plain = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return plain if isinstance(plain, dict) else {}
 
 
 def content_hash(value: object) -> str:

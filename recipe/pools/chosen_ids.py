@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
-from recipe.pools.contents import sorted_run
+from recipe.pools.contents import repeats_last, sorted_run
 from recipe.pools.pool import Pool
 
 _PIECE = 1 << 15
@@ -34,9 +34,7 @@ class ChosenIds:
         pieces = [sorted_run(map(_digest, some)) for some in iter(lambda: list(islice(left, _PIECE)), [])]
         run = np.concatenate([*pieces, sorted_run([])])
         run = run[np.lexsort((run["low"], run["high"]))]
-        same = np.zeros(len(run), np.bool_)
-        same[1:] = (run["high"][1:] == run["high"][:-1]) & (run["low"][1:] == run["low"][:-1])
-        run = run[~same]
+        run = run[~repeats_last(run["high"], run["low"])]
         run["number"] = 0
         return cls(keep, run)
 
@@ -73,9 +71,7 @@ class ChosenIds:
         """Which of some are in the list; both are sorted."""
         both = np.concatenate([self.hashes, run])
         order = np.lexsort((both["low"], both["high"]))  # stable: of the same, the list's comes first
-        high, low = both["high"][order], both["low"][order]
-        same = np.zeros(len(both), np.bool_)
-        same[1:] = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
+        same = repeats_last(both["high"][order], both["low"][order])
         firsts = np.maximum.accumulate(np.where(same, 0, np.arange(len(both))))
         held = np.zeros(len(both), np.bool_)
         held[order] = order[firsts] < len(self.hashes)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -12,17 +11,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from recipe.pools.adopting import EXTENDS, link_file
-from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, file_hash, num_blocks
+from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, num_blocks
 from recipe.pools.card import (
     ALL,
     CARD_NAME,
+    HASHES_NAME,
+    LEADS_NAME,
+    NEEDS_NAME,
     NONE,
+    OFFSETS_NAME,
     ORIGIN_HASHES_NAME,
     REPEATS_NAME,
+    SECTIONS_NAME,
+    TABLE_NAME,
+    UNITS_NAME,
     WITHDRAWN_NAME,
     Card,
     FileRecord,
@@ -32,18 +37,19 @@ from recipe.pools.card import (
     extent_units,
 )
 from recipe.pools.joining import joined
-from recipe.pools.leads import LEADS_DTYPE, LEADS_NAME, leads_of
+from recipe.pools.leads import LEADS_DTYPE, leads_of
+from recipe.pools.lengths import added
 from recipe.pools.megatron import read_index
-from recipe.pools.part import FinishedPart, added, leads_path, rows_path
+from recipe.pools.npy_files import file_record, write_npy
+from recipe.pools.part import FinishedPart, leads_path, rows_path
 from recipe.pools.pool import Pool
 from recipe.pools.repeats import repeats_of, repeats_path
-from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME, Boundaries, sections_path
-from recipe.pools.settings import PoolSettings
+from recipe.pools.sections import Boundaries, sections_path
+from recipe.pools.settings import SETTINGS_NAME, PoolSettings
 from recipe.pools.table import open_writer, regrouped, row_groups
 from recipe.pools.unique import Keys
 from recipe.pools.workplace import write_durably
 
-HASHES_NAME = "hashes.npy"
 _INT64 = np.dtype("<i8")
 _PIECE = 1 << 20
 
@@ -67,14 +73,12 @@ def close_pool(
     units, ids_are_numbers = _write_table(folder, parts, seams(settings.source, records))
     num_documents = sum(part.record.documents for part in parts)
     files = {
-        "offsets.npy": write_npy(
-            folder / "offsets.npy", (num_documents + 1,), _INT64, _offsets(folder, parts)
-        ),
+        OFFSETS_NAME: write_npy(folder / OFFSETS_NAME, (num_documents + 1,), _INT64, _offsets(folder, parts)),
         HASHES_NAME: _write_hashes(folder, parts),
-        "documents.parquet": _recorded(folder / "documents.parquet"),
+        TABLE_NAME: file_record(folder / TABLE_NAME),
     }
     if units is not None:
-        files["units.npy"] = write_npy(folder / "units.npy", units.shape, _INT64, [units])
+        files[UNITS_NAME] = write_npy(folder / UNITS_NAME, units.shape, _INT64, [units])
     if (leads := leads_of(folder, parts, settings.has_bos)) is not None:
         files[LEADS_NAME] = write_npy(folder / LEADS_NAME, (num_documents,), LEADS_DTYPE, leads)
     marks = (settings.has_bos, settings.has_eos)
@@ -92,7 +96,7 @@ def close_pool(
         leads_path(folder, part.record.name).unlink(missing_ok=True)
         repeats_path(folder, part.record.name).unlink(missing_ok=True)
         (folder / f"{part.record.name}.json").unlink()
-    (folder / "settings.json").unlink()
+    (folder / SETTINGS_NAME).unlink()
 
 
 def _card(  # noqa: PLR0913  everything a card says
@@ -185,27 +189,6 @@ def _write_hashes(folder: Path, parts: Sequence[FinishedPart]) -> FileRecord:
     return write_npy(folder / HASHES_NAME, blocks.shape, blocks.dtype, [blocks])
 
 
-def write_npy(
-    path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], pieces: Iterable[NDArray[Any]]
-) -> FileRecord:
-    """A .npy file written piece by piece and hashed on the way."""
-    digest = hashlib.blake2b(digest_size=32)
-    header = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    with path.open("w+b") as file:
-        npy_format.write_array_header_1_0(file, header)
-        file.seek(0)
-        digest.update(file.read())
-        for piece in pieces:
-            data = np.ascontiguousarray(piece, dtype=dtype).tobytes()
-            digest.update(data)
-            file.write(data)
-        return FileRecord(bytes=file.tell(), hash=digest.hexdigest())
-
-
-def _recorded(path: Path) -> FileRecord:
-    return FileRecord(bytes=path.stat().st_size, hash=file_hash(path))
-
-
 def _write_table(
     folder: Path, parts: Sequence[FinishedPart], seams: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64] | None, bool]:
@@ -217,7 +200,7 @@ def _write_table(
     begun: list[tuple[int, NDArray[np.uint8]]] = []  # a bit a document
     grouped, are_numbers, number = False, True, 0
     before: pa.Table | None = None
-    with open_writer(folder / "documents.parquet") as writer:
+    with open_writer(folder / TABLE_NAME) as writer:
         for rows in _rows(folder, parts):
             writer.write_table(rows, row_group_size=rows.num_rows)
             begins = _unit_begins(rows, before)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recipe.pools.blocks import DIGEST_BYTES, document_hash
+from recipe.pools.lengths import body_lengths
 from recipe.pools.pool import Pool
 from recipe.pools.table import row_groups
 
@@ -55,6 +56,17 @@ def sorted_run(digests: Iterable[bytes] | NDArray[np.uint8], first: int = 0) -> 
     return run
 
 
+def repeats_last(high: NDArray[Any], low: NDArray[Any]) -> NDArray[np.bool_]:
+    """bool[n]: whether each hash is that of the one before it.
+
+    >>> repeats_last(np.array([1, 1, 1]), np.array([5, 5, 6])).tolist()
+    [False, True, False]
+    """
+    same = np.zeros(len(high), np.bool_)
+    same[1:] = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
+    return same
+
+
 def equal_documents(
     runs: Sequence[NDArray[Any]], bases: Sequence[int] | None = None, at_once: int = RANGE_DOCUMENTS
 ) -> Iterator[Equal]:
@@ -90,8 +102,7 @@ def _equal(parts: Sequence[NDArray[Any]], bases: Sequence[int]) -> Equal:
     )
     order = np.lexsort((low, high))  # stable: of one content, rising numbers stay rising
     high, low = high[order], low[order]
-    same = np.zeros(len(order) + 1, np.bool_)
-    same[1:-1] = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
+    same = np.append(repeats_last(high, low), False)
     shared = same[:-1] | same[1:]
     pieces = [part["number"].astype(np.int64) + base for part, base in zip(parts, bases, strict=True)]
     numbers = np.concatenate([*pieces, np.zeros(0, np.int64)])[order[shared]]
@@ -191,10 +202,3 @@ def _gathered(pieces: Iterable[NDArray[np.uint8]]) -> Iterator[NDArray[np.uint8]
             waiting = []
     if waiting:
         yield np.concatenate(waiting)
-
-
-def body_lengths(pool: Pool, documents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[n]: body tokens of documents, by number."""
-    stored = np.asarray(pool.offsets[documents + 1]) - np.asarray(pool.offsets[documents])
-    lengths: NDArray[np.int64] = stored - pool.fronts(documents) - pool.stored_marks(documents)[1]
-    return lengths

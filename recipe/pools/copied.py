@@ -19,8 +19,9 @@ from recipe.pools.card import CARD_NAME, Card, card_text, read_card
 from recipe.pools.copying import COPIED, copy_documents
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
+from recipe.pools.reasons import added
 from recipe.pools.splits import SPLIT
-from recipe.pools.workplace import write_durably
+from recipe.pools.workplace import is_used, write_durably
 
 SINCE = "left_out_since"
 """Key of a card's ``source``: documents left out since the records were read, by reason."""
@@ -32,7 +33,7 @@ def existing_copy(path: Path, pool: Pool, source: Mapping[str, Any]) -> Pool | N
     Raises:
         RecipeError: something else is there.
     """
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    if not is_used(path):
         return None
     if (path / CARD_NAME).is_file():
         said = read_card(path).source
@@ -78,15 +79,6 @@ def write_copy(  # noqa: PLR0913  what may differ from the pool that is copied
         tags=lambda row: row.tags if (said := tags(row.document)) is None else said,
     ).close()  # fmt: skip
     return _finished(pool, path)
-
-
-def added(before: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """The sum of two counts by reason.
-
-    >>> added({"empty": 1}, {"empty": 2, "duplicate": 3})
-    {'empty': 3, 'duplicate': 3}
-    """
-    return {reason: before.get(reason, 0) + more.get(reason, 0) for reason in {**before, **more}}
 
 
 def readings_of(card: Card) -> dict[str, Any]:

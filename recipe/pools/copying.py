@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.pools.adopting import EXTENDS, refuse_pairs
+from recipe.pools.blocks import numbers_hash
 from recipe.pools.pool import Pool
 from recipe.pools.repeats import REPEATS
 from recipe.pools.sections import Section
@@ -73,7 +73,7 @@ def copy_documents(  # noqa: PLR0913  what may differ from the pool that is copi
     card = pool.card
     assert card.vocab_size is not None  # own pools state it
     before = {key: value for key, value in card.source.items() if key not in (EXTENDS, COPIED, REPEATS)}
-    origin = {"fingerprint": card.fingerprint, "documents": len(numbers), "chosen": _hash(numbers)}
+    origin = {"fingerprint": card.fingerprint, "documents": len(numbers), "chosen": numbers_hash(numbers)}
     with PoolWriter(
         out,
         vocab_size=card.vocab_size,
@@ -104,10 +104,6 @@ def _numbers(pool: Pool, chosen: NDArray[Any]) -> NDArray[np.int64]:
     if len(numbers) and (numbers[0] < 0 or numbers[-1] >= pool.num_numbers or (np.diff(numbers) <= 0).any()):
         raise ValueError(f"numbers that do not rise within 0..{pool.num_numbers - 1}")
     return numbers
-
-
-def _hash(numbers: NDArray[np.int64]) -> str:
-    return hashlib.blake2b(numbers.astype("<i8").tobytes(), digest_size=16).hexdigest()
 
 
 def _copy(

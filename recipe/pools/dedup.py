@@ -11,19 +11,20 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from recipe.config.places import place
 from recipe.errors import Problem, RecipeError
 from recipe.pools.chosen_ids import ChosenIds
-from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, body_lengths, folder_above
+from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, folder_above
 from recipe.pools.copied import existing_copy, write_copy
+from recipe.pools.lengths import body_lengths
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
+from recipe.pools.reasons import DUPLICATE, NEAR_DUPLICATE, WITHDRAWN
 from recipe.pools.tags import JoinedTags, TagsWriter, joined_texts
 
 DEDUPLICATED = "deduplicated"
 """Key of a card's ``source``: the pools that were looked at, in the order of their priority."""
 DEDUP_VERSION = 1
-DUPLICATE, NEAR_DUPLICATE, WITHDRAWN = "duplicate", "near_duplicate", "withdrawn"
-"""Why a document is left out: it is somewhere else; its id is not wanted; its text was erased."""
 
 Tell = Callable[[str], None]
 
@@ -98,7 +99,7 @@ def _named(pools: Sequence[Path | str]) -> dict[str, Path]:
     found = dict[str, Path]()
     problems = []
     for given in pools:
-        folder = Path(given)
+        folder = place(given)
         name = folder.resolve().name
         if name in found:
             fix = "rename one of the folders, or deduplicate them into folders of their own"

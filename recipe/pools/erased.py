@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.pools.blocks import document_hash, file_hash
-from recipe.pools.card import ALL
+from recipe.pools.card import ALL, TABLE_NAME
 from recipe.pools.finding import Finding
 from recipe.pools.table import DocumentTable
 from recipe.pools.verify import Block, block_digests, hashed_blocks
 
 if TYPE_CHECKING:
     from recipe.pools.pool import Pool
-
-TABLE = "documents.parquet"
 
 
 def explained(
@@ -43,7 +41,7 @@ def explained(
     left: list[Finding] = []
     erased: set[int] = set()
     by_name = _blocks_by_name(pool, findings) if len(withdrawn) else {}
-    table = DocumentTable(pool.layout.folder / TABLE)
+    table = DocumentTable(pool.layout.folder / TABLE_NAME)
     for finding in findings:
         block = by_name.get(finding.where)
         known = None if block is None else _account(pool, table, block, withdrawn)
@@ -70,9 +68,9 @@ def _blocks_by_name(pool: Pool, findings: Sequence[Finding]) -> dict[str, Block]
 
 
 def _is_whole_table(pool: Pool) -> bool:
-    record = pool.card.files.get(TABLE)
+    record = pool.card.files.get(TABLE_NAME)
     try:
-        return record is not None and file_hash(pool.layout.folder / TABLE) == record.hash
+        return record is not None and file_hash(pool.layout.folder / TABLE_NAME) == record.hash
     except OSError:
         return False
 
@@ -109,7 +107,7 @@ def _texts(pool: Pool, documents: NDArray[np.int64]) -> Iterator[tuple[NDArray[A
     fronts = pool.fronts(documents).tolist()
     for part, front, start, stop in zip(parts, fronts, edges[:-1], edges[1:], strict=True):
         base = int(pool.part_offsets[part])
-        stored = pool.part(part)[start - base : stop - base]
+        stored = pool.span(part, start - base, stop - base)
         yield stored, stored[front : len(stored) - end]
 
 

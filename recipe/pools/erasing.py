@@ -11,9 +11,7 @@ tags, source, hash) stays: it is what proves which ones are gone.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,22 +20,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
-from recipe.pools.adopting import link_file, refuse_pairs, refuse_stored
-from recipe.pools.blocks import DIGEST_BYTES, BlockHasher, root_hash
+from recipe.pools.adopting import link_beside, link_file, whole_folder
+from recipe.pools.blocks import DIGEST_BYTES, BlockHasher, numbers_hash, root_hash
 from recipe.pools.card import (
     CARD_NAME,
+    HASHES_NAME,
     ORIGIN_HASHES_NAME,
     WITHDRAWN_NAME,
     canonical_json,
     card_text,
 )
 from recipe.pools.checked_blocks import CheckedBlocks
-from recipe.pools.closing import HASHES_NAME, write_npy
+from recipe.pools.lengths import body_lengths
+from recipe.pools.npy_files import write_npy
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
+from recipe.pools.reasons import added
+from recipe.pools.settings import SETTINGS_NAME
 from recipe.pools.workplace import Workplace, sync, write_durably
 
-_SETTINGS = "settings.json"
 _INT64 = np.dtype("<i8")
 _ZEROS = 1 << 20
 
@@ -50,7 +51,7 @@ def erase_documents(pool: Pool | Path | str, numbers: NDArray[Any], out: Path | 
     interrupted call goes on when it is made again.
 
     Args:
-        pool: of our own.
+        pool: of our own; of a view, the whole folder.
         numbers: int64[n], in any order; documents erased before stay erased.
         out: folder of the new one; nothing may be there.
         reason: why, for the card.
@@ -60,10 +61,7 @@ def erase_documents(pool: Pool | Path | str, numbers: NDArray[Any], out: Path | 
             damaged pool, a full disk.
         ValueError: numbers that the pool does not have, or no reason.
     """
-    old = pool if isinstance(pool, Pool) else open_pool(pool, Path(pool).name)
-    old = open_pool(old.path, old.name)  # all of the folder, where it is a view
-    refuse_pairs(old, Path(out))
-    refuse_stored(old, Path(out))
+    old = whole_folder(pool, Path(out))
     wanted = np.unique(np.asarray(numbers, np.int64))
     if not reason.strip():
         raise ValueError("no reason")
@@ -92,15 +90,15 @@ def erase_documents(pool: Pool | Path | str, numbers: NDArray[Any], out: Path | 
 def _kept_files(folder: Path, old: Pool) -> set[str]:
     """Token files that are whole, with their notes: a note comes after its file."""
     names = [name for name in old.layout.part_names if (folder / f"{name}.json").is_file()]
-    return {_SETTINGS, *(f"{name}.{ending}" for name in names for ending in ("bin", "json"))}
+    return {SETTINGS_NAME, *(f"{name}.{ending}" for name in names for ending in ("bin", "json"))}
 
 
 def _begin(place: Workplace, old: Pool, new: NDArray[np.int64], reason: str) -> None:
     """Keep the token files that an interrupted call for the same left."""
-    digest = hashlib.blake2b(new.astype("<i8").tobytes(), digest_size=16).hexdigest()
+    digest = numbers_hash(new)
     parts = [part.hash for part in old.card.parts]
     settings = canonical_json({"erased": old.fingerprint, "parts": parts, "new": digest, "reason": reason})
-    path = place.folder / _SETTINGS
+    path = place.folder / SETTINGS_NAME
     known = path.is_file() and path.read_bytes() == settings
     place.keep_only(_kept_files(place.folder, old) if known else set())
     write_durably(path, settings)
@@ -109,15 +107,9 @@ def _begin(place: Workplace, old: Pool, new: NDArray[np.int64], reason: str) -> 
 def _write(old: Pool, folder: Path, new: NDArray[np.int64], reason: str) -> None:
     card, source, blocks = old.card, old.layout.folder, CheckedBlocks(old)
     digests = [_digests(blocks, index, folder, new) for index in range(old.num_parts)]
-    for path in source.iterdir():
-        if not path.is_file() or path.name == CARD_NAME or path.suffix in (".bin", ".tmp", ".lock"):
-            continue
-        if path.name in (WITHDRAWN_NAME, HASHES_NAME):
-            continue
-        if path.name in card.files or path.suffix == ".idx":
-            link_file(path, folder / path.name)
-        else:
-            shutil.copyfile(path, folder / path.name)
+    for name in old.layout.part_names:
+        link_file(source / f"{name}.idx", folder / f"{name}.idx")
+    link_beside(old, folder, but=(WITHDRAWN_NAME, HASHES_NAME))
     files = dict(card.files)
     if not card.origin_parts:
         link_file(source / HASHES_NAME, folder / ORIGIN_HASHES_NAME)
@@ -132,25 +124,21 @@ def _write(old: Pool, folder: Path, new: NDArray[np.int64], reason: str) -> None
         parts=tuple(replace(p, hash=root_hash(d)) for p, d in zip(card.parts, digests, strict=True)),
         origin_parts=card.written_parts,
         files=files,
-        withdrawn=_withdrawn(old, new, reason),
+        withdrawn=withdrawn_since(old, new, reason),
     )
     write_durably(folder / CARD_NAME, card_text(card))
     for name in old.layout.part_names:
         (folder / f"{name}.json").unlink()
-    (folder / _SETTINGS).unlink()
+    (folder / SETTINGS_NAME).unlink()
 
 
-def _withdrawn(old: Pool, new: NDArray[np.int64], reason: str) -> dict[str, Any]:
-    """What the card says of all documents that are gone."""
+def withdrawn_since(old: Pool, new: NDArray[np.int64], reason: str) -> dict[str, Any]:
+    """What a card says of all documents that are gone, when ``new`` ones go for a reason."""
     before = old.card.withdrawn or {"documents": 0, "tokens": 0, "reasons": {}}
-    reasons = dict(before["reasons"])
-    reasons[reason] = reasons.get(reason, 0) + len(new)
-    stored = old.offsets[new + 1] - old.offsets[new]
-    tokens = int((stored - old.fronts(new)).sum()) - len(new) * (old.card.eos is not None)
     return {
         "documents": before["documents"] + len(new),
-        "tokens": before["tokens"] + tokens,
-        "reasons": reasons,
+        "tokens": before["tokens"] + int(body_lengths(old, new).sum()),
+        "reasons": added(before["reasons"], {reason: len(new)}),
     }
 
 

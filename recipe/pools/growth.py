@@ -7,24 +7,32 @@ reading that is under way can be finished over what was there when it began.
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib import format as npy_format
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from recipe.errors import Problem, RecipeError
 from recipe.pools.adopting import EXTENDS, refuse_pairs
-from recipe.pools.card import REPEATS_NAME, Card, FileRecord, extent_units
-from recipe.pools.leads import LEADS_DTYPE, LEADS_NAME
+from recipe.pools.card import (
+    LEADS_NAME,
+    NEEDS_NAME,
+    OFFSETS_NAME,
+    REPEATS_NAME,
+    SECTIONS_NAME,
+    UNITS_NAME,
+    Card,
+    FileRecord,
+    extent_units,
+)
+from recipe.pools.leads import LEADS_DTYPE
+from recipe.pools.npy_files import npy_record
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
-from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME, Section
+from recipe.pools.sections import Section
 from recipe.pools.views import View, held_documents, view_fingerprint
 from recipe.pools.write import add_documents
 from recipe.pools.writer import PoolWriter
@@ -165,22 +173,22 @@ def _own_fingerprints(new: Pool, prefix: Prefix) -> list[str]:
 
     A pool whose documents have no groups has no units, whatever came behind it; and so with the others.
     """
-    found = [{"offsets.npy": _record(new.offsets[: prefix.documents + 1])}]
+    found = [{OFFSETS_NAME: npy_record(new.offsets[: prefix.documents + 1], _INT64)}]
     last = int(new.offsets[prefix.documents])
     if new.units is not None:
-        found += [files | {"units.npy": _record(new.units[: prefix.units + 1])} for files in found]
+        found += [files | {UNITS_NAME: npy_record(new.units[: prefix.units + 1], _INT64)} for files in found]
     if new.sections is not None:
-        sections = _record(new.sections[: np.searchsorted(new.sections, last)])
+        sections = npy_record(new.sections[: np.searchsorted(new.sections, last)], _INT64)
         with_sections = [files | {SECTIONS_NAME: sections} for files in found]
         found += with_sections
         if new.needs is not None:
-            needs = _record(new.needs[: np.searchsorted(new.needs[:, 0], last)].reshape(-1))
+            needs = npy_record(new.needs[: np.searchsorted(new.needs[:, 0], last)].reshape(-1), _INT64)
             found += [files | {NEEDS_NAME: needs} for files in with_sections]
     if new.repeats is not None:
-        repeats = _record(new.repeats[: np.searchsorted(new.repeats[:, 0], last)].reshape(-1))
+        repeats = npy_record(new.repeats[: np.searchsorted(new.repeats[:, 0], last)].reshape(-1), _INT64)
         found += [files | {REPEATS_NAME: repeats} for files in found]
     if new.leads is not None:
-        leads = _record(new.leads[: prefix.documents], LEADS_DTYPE)
+        leads = npy_record(new.leads[: prefix.documents], LEADS_DTYPE)
         found += [files | {LEADS_NAME: leads} for files in found]
     return [_beginning(new.card, prefix, files).fingerprint for files in found]
 
@@ -195,17 +203,6 @@ def _beginning(card: Card, prefix: Prefix, files: Mapping[str, FileRecord]) -> C
         origin_parts=(),
         files=files,
     )
-
-
-def _record(numbers: NDArray[Any], dtype: np.dtype[Any] = _INT64) -> FileRecord:
-    """Size and hash of the ``.npy`` file that holds these numbers."""
-    head = io.BytesIO()
-    header = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": numbers.shape}
-    npy_format.write_array_header_1_0(head, header)
-    digest = hashlib.blake2b(head.getvalue(), digest_size=32)
-    for start in range(0, len(numbers), _PIECE):
-        digest.update(np.ascontiguousarray(numbers[start : start + _PIECE], dtype).tobytes())
-    return FileRecord(bytes=head.tell() + dtype.itemsize * len(numbers), hash=digest.hexdigest())
 
 
 def _differences(old: Pool | str, new: Pool) -> list[Problem]:

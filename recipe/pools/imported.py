@@ -13,6 +13,7 @@ from recipe.errors import RecipeError
 from recipe.pools.blocks import BLOCK_BYTES
 from recipe.pools.card import NONE, SOME, Card, PartRecord, content_hash, extent_units
 from recipe.pools.foreign.identity import sampled_hash, samples_of
+from recipe.pools.lengths import histogram
 from recipe.pools.megatron import Index, read_index
 from recipe.pools.pool import Layout, Pool
 
@@ -110,7 +111,6 @@ def card_loader(
     def load(pool: Pool) -> Card:
         lengths, special = _body_lengths(pool)
         exact = pool.num_documents <= _EXACT_DOCUMENTS or special == 0 or _is_constant(pool)
-        histogram = np.bincount(np.frexp(lengths.astype(np.float64))[1])
         layout = pool.layout
         return Card(
             vocab_size=None,
@@ -127,7 +127,7 @@ def card_loader(
             special_tokens=special,
             counted="exact" if exact else "sampled",
             max_document_tokens=int(lengths.max(initial=0)),
-            length_histogram=tuple(histogram.tolist()),
+            length_histogram=tuple(histogram(lengths).tolist()),
             max_id=None,
             extent_units=pool.extent_units,
             block_bytes=BLOCK_BYTES,

@@ -13,10 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.pools.card import LEADS_NAME
 from recipe.pools.part import FinishedPart, leads_path
-
-__all__ = ["LEADS_DTYPE", "LEADS_NAME", "leads_of", "part_leads"]
 
 LEADS_DTYPE = np.dtype("<u4")
 

@@ -13,21 +13,18 @@ from pathlib import Path
 from recipe.config.places import StorePath, in_store
 from recipe.errors import RecipeError
 from recipe.pools.blocks import file_hash
-from recipe.pools.card import BOUNDARIES, CARD_NAME, WITHDRAWN_NAME, Card, read_card
+from recipe.pools.card import BOUNDARIES, CARD_NAME, TABLE_NAME, WITHDRAWN_NAME, Card, Marks, read_card
 from recipe.pools.foreign.form import NOTHING_SAID, Form
 from recipe.pools.foreign.opening import refuse_form
 from recipe.pools.opening import check_marks, check_sizes, own_pool
 from recipe.pools.pool import Pool
-from recipe.pools.workplace import sync
-
-TABLE = "documents.parquet"
-"""What the documents are called and tagged with; not needed for lengths."""
+from recipe.pools.workplace import is_used, sync
 
 
 def metadata_files(card: Card, *, documents: bool = False) -> tuple[str, ...]:
     """Files of a pool's folder that say how long its documents are; with their table if that is wanted."""
     edges = tuple(name for name in (*BOUNDARIES, WITHDRAWN_NAME) if name in card.files)
-    return (CARD_NAME, *edges, *([TABLE] if documents and TABLE in card.files else []))
+    return (CARD_NAME, *edges, *([TABLE_NAME] if documents and TABLE_NAME in card.files else []))
 
 
 def copy_metadata(pool: Pool, dest: str | Path, *, documents: bool = False) -> Path:
@@ -51,7 +48,7 @@ def copy_metadata(pool: Pool, dest: str | Path, *, documents: bool = False) -> P
             fix="prepare it as a pool of its own, or hand over its token files",
         )  # fmt: skip
     folder = Path(dest)
-    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+    if is_used(folder):
         raise RecipeError.single(
             f"pool {pool.name}", str(folder), given="something that is there already",
             expected="a new folder, or an empty one", fix="choose another place: nothing is overwritten",
@@ -98,7 +95,7 @@ def open_metadata(
     return own_pool(place, name, card, (eos, bos))
 
 
-def _open_stored(url: StorePath, name: str, marks: tuple[int | None, int | None]) -> Pool:
+def _open_stored(url: StorePath, name: str, marks: Marks) -> Pool:
     """The same of a pool in a store: its boundaries are copied here."""
     # what talks to stores: only pools that lie in one have a use for it
     from recipe.pools.remote.opening import open_in_store

@@ -13,12 +13,27 @@ from numpy.typing import NDArray
 
 from recipe.config.places import StorePath, place
 from recipe.errors import Problem, RecipeError
-from recipe.pools.card import CARD_NAME, LEADS_NAME, REPEATS_NAME, WITHDRAWN_NAME, Card, read_card
+from recipe.pools.card import (
+    CARD_NAME,
+    HASHES_NAME,
+    LEADS_NAME,
+    NEEDS_NAME,
+    OFFSETS_NAME,
+    REPEATS_NAME,
+    SECTIONS_NAME,
+    TABLE_NAME,
+    UNITS_NAME,
+    WITHDRAWN_NAME,
+    Card,
+    Marks,
+    read_card,
+)
 from recipe.pools.foreign.form import NOTHING_SAID, Form
-from recipe.pools.foreign.opening import Said, imported_layout, refuse_form
+from recipe.pools.foreign.layout import Said
+from recipe.pools.foreign.opening import imported_layout, refuse_form
 from recipe.pools.mapped import cannot_open, map_npy
 from recipe.pools.pool import Layout, Pool
-from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME
+from recipe.pools.settings import SETTINGS_NAME
 from recipe.pools.workplace import unfinished_folder
 
 if TYPE_CHECKING:
@@ -28,7 +43,7 @@ _INT64 = np.dtype("<i8")
 _UINT32 = np.dtype("<u4")
 _HASHED_AT_OPENING = 4 << 20
 """Bytes of a file of boundaries that is read whole when it is opened, in a few milliseconds."""
-OWN_FILES = ("offsets.npy", "hashes.npy", "documents.parquet", "part-00000.bin")
+OWN_FILES = (OFFSETS_NAME, HASHES_NAME, TABLE_NAME, "part-00000.bin")
 
 
 def open_pool(
@@ -65,7 +80,7 @@ def open_pool(
 
 
 def _open(path: Path, name: str, said: Said) -> Pool:
-    if (path / CARD_NAME).is_file() and not (path / "settings.json").exists():
+    if (path / CARD_NAME).is_file() and not (path / SETTINGS_NAME).exists():
         refuse_form(name, said.form, f"{path} is an own pool, whose card states it")
         return _open_own(path, name, *said.marks)
     if path.is_dir() and any((path / file).exists() for file in OWN_FILES):
@@ -81,7 +96,7 @@ def _open(path: Path, name: str, said: Said) -> Pool:
 def reopen_pool(
     path: Path,
     name: str,
-    declared: tuple[int | None, int | None],
+    declared: Marks,
     fingerprint: str,
     form: Form = NOTHING_SAID,
 ) -> Pool:
@@ -110,7 +125,7 @@ def own_pool(
     path: Path,
     name: str,
     card: Card,
-    declared: tuple[int | None, int | None],
+    declared: Marks,
     remote: StoredFolder | None = None,
 ) -> Pool:
     """The pool of a card; ``declared`` are the eos and bos that the recipe states. No file is opened.
@@ -121,10 +136,10 @@ def own_pool(
     offsets = np.cumsum([0, *(part.tokens for part in card.parts)], dtype=np.int64)
 
     def load_offsets() -> NDArray[np.int64]:
-        return _load_edges(path / "offsets.npy", card, card.num_documents + 1, int(offsets[-1]))
+        return _load_edges(path / OFFSETS_NAME, card, card.num_documents + 1, int(offsets[-1]))
 
     def load_units() -> NDArray[np.int64]:
-        return _load_edges(path / "units.npy", card, card.num_units + 1, int(documents[-1]))
+        return _load_edges(path / UNITS_NAME, card, card.num_units + 1, int(documents[-1]))
 
     def load_sections() -> NDArray[np.int64]:
         return _load_rising(path / SECTIONS_NAME, card, int(offsets[-1]))
@@ -158,13 +173,13 @@ def own_pool(
         eos_stored=card.eos_stored,
         load_card=lambda _pool: card,
         load_offsets=load_offsets,
-        load_units=load_units if "units.npy" in card.files else None,
+        load_units=load_units if UNITS_NAME in card.files else None,
         load_sections=load_sections if SECTIONS_NAME in card.files else None,
         load_needs=load_needs if NEEDS_NAME in card.files else None,
         load_leads=load_leads if LEADS_NAME in card.files else None,
         load_repeats=load_repeats if REPEATS_NAME in card.files else None,
         load_erased=load_erased if WITHDRAWN_NAME in card.files else None,
-        table=path / "documents.parquet",
+        table=path / TABLE_NAME,
         reopen=reopen_pool,
         declared=declared,
         remote=remote,
@@ -172,7 +187,7 @@ def own_pool(
     return Pool(name, path, layout)
 
 
-def check_marks(path: Path, name: str, card: Card, declared: tuple[int | None, int | None]) -> None:
+def check_marks(path: Path, name: str, card: Card, declared: Marks) -> None:
     """Marks a recipe declares for an own pool (eos, bos) must be the card's."""
     problems = [
         Problem(

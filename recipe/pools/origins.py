@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recipe.pools.card import Card, canonical_json
+from recipe.pools.card import OFFSETS_NAME, TABLE_NAME, Card, canonical_json
 from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_npy
 from recipe.pools.megatron import write_index
@@ -90,7 +90,7 @@ class HashingFile(RawIOBase):
 
 def check_origin_indices(folder: Path, card: Card) -> list[Finding]:
     """The offsets make the indices of the parts that the pool was written with."""
-    offsets = map_npy(folder / "offsets.npy", card.num_documents + 1, np.dtype("<i8"))
+    offsets = map_npy(folder / OFFSETS_NAME, card.num_documents + 1, np.dtype("<i8"))
     dtype, document, findings = np.dtype(card.token_dtype).newbyteorder("<"), 0, []
     for part in card.origin_parts:
         file = HashingFile()
@@ -110,14 +110,14 @@ def check_origin_rows(folder: Path, card: Card) -> list[Finding]:
         counts = [part.documents for part in parts]
         for part, found in zip(parts, rows_hashes(folder, counts), strict=True):
             if found != part.rows_hash:
-                where = f"{folder / 'documents.parquet'}: rows of {part.name}{said}"
+                where = f"{folder / TABLE_NAME}: rows of {part.name}{said}"
                 findings.append(Finding("documents", where, part.rows_hash, found))
     return findings
 
 
 def rows_hashes(folder: Path, counts: list[int]) -> Iterator[str]:
     """Hashes of the rows of a pool's table, cut into parts of so many documents."""
-    tables = row_groups(folder / "documents.parquet")
+    tables = row_groups(folder / TABLE_NAME)
     rest = next(tables, None)
     for count in counts:
         rows = RowsHash()

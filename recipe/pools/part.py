@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from recipe.pools.blocks import BlockHasher, block_digest, block_hash, file_hash, raw_bytes, root_hash
 from recipe.pools.card import PartRecord, canonical_json
+from recipe.pools.lengths import added, histogram
 from recipe.pools.megatron import write_index
 from recipe.pools.sections import SectionsFile, sections_path
 from recipe.pools.settings import PoolSettings
@@ -82,23 +83,6 @@ class FinishedPart:
         for name in ("length_histogram", "blocks"):
             plain[name] = tuple(plain[name])
         return cls(**plain)
-
-
-def histogram(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Documents by bits of their length: [0] of length 0, [k] of 2**(k-1) .. 2**k - 1.
-
-    >>> histogram(np.array([0, 1, 2, 3, 4])).tolist()
-    [1, 1, 2, 1]
-    """
-    return np.bincount(np.frexp(lengths.astype(np.float64))[1]).astype(np.int64)
-
-
-def added(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sum of two histograms of any sizes."""
-    total = np.zeros(max(len(first), len(second)), dtype=np.int64)
-    total[: len(first)] += first
-    total[: len(second)] += second
-    return total
 
 
 def rows_path(folder: Path, name: str) -> Path:

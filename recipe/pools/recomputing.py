@@ -16,14 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.pools.blocks import DIGEST_BYTES, BlockHasher, file_hash, raw_bytes, root_hash
-from recipe.pools.card import BOUNDARIES, Card, FileRecord, MaxId, PartRecord, extent_units
+from recipe.pools.card import (
+    BOUNDARIES,
+    HASHES_NAME,
+    TABLE_NAME,
+    UNITS_NAME,
+    Card,
+    FileRecord,
+    MaxId,
+    PartRecord,
+    extent_units,
+)
+from recipe.pools.lengths import added, histogram
 from recipe.pools.mapped import map_array, map_npy
 from recipe.pools.megatron import Index, read_index, write_index
+from recipe.pools.npy_files import file_record
 from recipe.pools.origins import HashingFile, rows_hashes
-from recipe.pools.part import added, histogram
 from recipe.pools.table import row_groups
 
-TABLE, HASHES, UNITS = "documents.parquet", "hashes.npy", "units.npy"
 _PIECE = 1 << 22
 """Tokens that are looked at together."""
 
@@ -152,7 +162,7 @@ def _lengths(folder: Path) -> tuple[int, int, NDArray[np.int64]]:
     """Body tokens, those of the longest document, documents by bits of length; as the table has them."""
     body = longest = 0
     lengths = np.zeros(0, np.int64)
-    for rows in row_groups(folder / TABLE, ["tokens"]):
+    for rows in row_groups(folder / TABLE_NAME, ["tokens"]):
         tokens = rows["tokens"].to_numpy().astype(np.int64)
         body, longest = body + int(tokens.sum()), max(longest, int(tokens.max()))
         lengths = added(lengths, histogram(tokens))
@@ -161,7 +171,7 @@ def _lengths(folder: Path) -> tuple[int, int, NDArray[np.int64]]:
 
 def _ids_are_numbers(folder: Path) -> bool:
     number = 0
-    for rows in row_groups(folder / TABLE, ["id_int"]):
+    for rows in row_groups(folder / TABLE_NAME, ["id_int"]):
         ids = rows["id_int"]
         if ids.null_count or not np.array_equal(ids.to_numpy(), np.arange(number, number + len(ids))):
             return False
@@ -170,13 +180,13 @@ def _ids_are_numbers(folder: Path) -> bool:
 
 
 def _num_units(folder: Path, documents: int) -> int:
-    if not (folder / UNITS).exists():
+    if not (folder / UNITS_NAME).exists():
         return documents
-    return len(map_npy(folder / UNITS, None, np.dtype("<i8"))) - 1
+    return len(map_npy(folder / UNITS_NAME, None, np.dtype("<i8"))) - 1
 
 
 def _files(folder: Path, base: Card) -> dict[str, FileRecord]:
     """Files beside the parts: those that the card names, and what else such a folder may have."""
-    names = dict.fromkeys([*base.files, "offsets.npy", HASHES, TABLE, *BOUNDARIES])
+    names = dict.fromkeys([*base.files, HASHES_NAME, TABLE_NAME, *BOUNDARIES])
     there = [folder / name for name in names if (folder / name).exists()]
-    return {path.name: FileRecord(bytes=path.stat().st_size, hash=file_hash(path)) for path in there}
+    return {path.name: file_record(path) for path in there}

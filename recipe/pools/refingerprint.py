@@ -8,7 +8,6 @@ makes another pool of it, and runs that read the old one will refuse it.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Mapping
@@ -27,16 +26,18 @@ from recipe.pools.card import (
     ALL,
     CARD_FORMAT,
     CARD_NAME,
+    HASHES_NAME,
     NONE,
+    TABLE_NAME,
     WITHDRAWN_NAME,
     Card,
-    FileRecord,
     card_text,
     read_card,
 )
 from recipe.pools.finding import Finding
+from recipe.pools.npy_files import npy_record
 from recipe.pools.opening import own_pool
-from recipe.pools.recomputing import HASHES, TABLE, part_names, recomputed
+from recipe.pools.recomputing import part_names, recomputed
 from recipe.pools.settings import token_dtype
 from recipe.pools.workplace import write_durably
 
@@ -116,7 +117,7 @@ def refingerprint(folder: Path, known: Known | None = None) -> Refingerprint:
             that were erased: the fingerprint stands for tokens that are gone.
     """
     names = part_names(folder)
-    if not names or not (folder / TABLE).is_file():
+    if not names or not (folder / TABLE_NAME).is_file():
         raise RecipeError.single(
             str(folder), str(folder), given="no token files with a document table",
             expected="the folder of a pool that recipe wrote",
@@ -133,7 +134,7 @@ def refingerprint(folder: Path, known: Known | None = None) -> Refingerprint:
     if before is not None and {part.name for part in before.parts} == set(names):
         names = [part.name for part in before.parts]
     made, blocks = recomputed(folder, base, names)
-    made = replace(made, files={**made.files, HASHES: _hashes_record(blocks)})
+    made = replace(made, files={**made.files, HASHES_NAME: npy_record(blocks, blocks.dtype)})
     with own_pool(folder, folder.name, made, (None, None)) as pool:
         findings = tuple(document_findings(pool))
     return Refingerprint(
@@ -145,7 +146,7 @@ def refingerprint(folder: Path, known: Known | None = None) -> Refingerprint:
         findings=findings,
         made=made,
         blocks=blocks,
-        are_hashes_there=_holds(folder / HASHES, _hashes_bytes(blocks)),
+        are_hashes_there=_holds(folder / HASHES_NAME, _hashes_bytes(blocks)),
     )
 
 
@@ -158,7 +159,7 @@ def write_anew(found: Refingerprint) -> None:
     if found.findings:
         raise ValueError(f"{found.path}: files that do not agree are never blessed")
     if not found.are_hashes_there:
-        write_durably(found.path / HASHES, _hashes_bytes(found.blocks))
+        write_durably(found.path / HASHES_NAME, _hashes_bytes(found.blocks))
     write_durably(found.path / CARD_NAME, card_text(found.made))
 
 
@@ -266,8 +267,3 @@ def _hashes_bytes(blocks: NDArray[np.uint8]) -> bytes:
 
 def _holds(path: Path, data: bytes) -> bool:
     return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
-
-
-def _hashes_record(blocks: NDArray[np.uint8]) -> FileRecord:
-    data = _hashes_bytes(blocks)
-    return FileRecord(bytes=len(data), hash=hashlib.blake2b(data, digest_size=32).hexdigest())

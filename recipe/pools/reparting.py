@@ -7,7 +7,6 @@ the old one. The card keeps the parts that the pool was written with, of which t
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,28 +17,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
-from recipe.pools.adopting import link_file, refuse_pairs, refuse_stored
+from recipe.pools.adopting import link_beside, link_file, whole_folder
 from recipe.pools.blocks import DIGEST_BYTES, BlockHasher, file_hash, root_hash
 from recipe.pools.card import (
     CARD_NAME,
+    HASHES_NAME,
     ORIGIN_HASHES_NAME,
-    FileRecord,
+    TABLE_NAME,
     MaxId,
     PartRecord,
     canonical_json,
     card_text,
 )
 from recipe.pools.checked_blocks import CheckedBlocks
-from recipe.pools.closing import write_npy
 from recipe.pools.megatron import write_index
+from recipe.pools.npy_files import file_record, write_npy
 from recipe.pools.opening import open_pool
 from recipe.pools.origins import RowsHash
 from recipe.pools.pool import Pool
+from recipe.pools.settings import SETTINGS_NAME
 from recipe.pools.table import open_writer, regrouped, row_groups
 from recipe.pools.workplace import Workplace, sync, write_durably
-
-_TABLE, _HASHES, _SETTINGS = "documents.parquet", "hashes.npy", "settings.json"
-_OWN_ENDINGS = (".bin", ".idx", ".npy", ".parquet", ".tmp", ".lock")
 
 
 class _Part(NamedTuple):
@@ -72,7 +70,7 @@ def repart_pool(pool: Pool | Path | str, out: Path | str, *, part_tokens: int) -
     that is copied is compared with its hash first. An interrupted call goes on when it is made again.
 
     Args:
-        pool: of our own.
+        pool: of our own; of a view, the whole folder.
         out: folder of the new one; nothing may be there.
         part_tokens: stored tokens of a part at most; a longer document is a part of its own.
 
@@ -80,10 +78,7 @@ def repart_pool(pool: Pool | Path | str, out: Path | str, *, part_tokens: int) -
         RecipeError: imported token files, parts of less than a token, something at ``out``, a damaged pool,
             a full disk.
     """
-    old = pool if isinstance(pool, Pool) else open_pool(pool, Path(pool).name)
-    old = open_pool(old.path, old.name)  # all of the folder, where it is a view
-    refuse_pairs(old, Path(out))
-    refuse_stored(old, Path(out))
+    old = whole_folder(pool, Path(out))
     if part_tokens < 1:
         raise RecipeError.single(
             str(out), "part_tokens", given=part_tokens, expected="1 or more", fix="for one part: its tokens"
@@ -101,23 +96,25 @@ def repart_pool(pool: Pool | Path | str, out: Path | str, *, part_tokens: int) -
             place.publish()
     finally:
         if place.held:
-            place.keep_only({_SETTINGS, *(name for part in finished for name in _files(part.record.name))})
+            place.keep_only(_kept_files(finished))
             place.release()
     return open_pool(out, old.name)
 
 
-def _files(name: str) -> list[str]:
-    return [f"{name}.{ending}" for ending in ("bin", "idx", "json")]
+def _kept_files(parts: list[_Part]) -> set[str]:
+    """Files of parts that are whole, with what their call was for."""
+    names = [part.record.name for part in parts]
+    return {SETTINGS_NAME, *(f"{name}.{ending}" for name in names for ending in ("bin", "idx", "json"))}
 
 
 def _begun(place: Workplace, settings: dict[str, object]) -> list[_Part]:
     """Parts that an interrupted call for the same left."""
-    path, found = place.folder / _SETTINGS, list[_Part]()
+    path, found = place.folder / SETTINGS_NAME, list[_Part]()
     if path.is_file() and path.read_bytes() == canonical_json(settings):
         while (file := place.folder / f"part-{len(found):05d}.json").is_file():
             plain = json.loads(file.read_bytes())
             found.append(_Part(PartRecord(**plain["record"]), tuple(plain["blocks"])))
-    place.keep_only({_SETTINGS, *(name for part in found for name in _files(part.record.name))})
+    place.keep_only(_kept_files(found))
     write_durably(path, canonical_json(settings))
     return found
 
@@ -176,21 +173,16 @@ def _finish(old: Pool, folder: Path, written: list[_Part]) -> None:
     """Everything beside the parts, the card last."""
     card = old.card
     files = {name: record for name, record in card.files.items() if name != ORIGIN_HASHES_NAME}
-    for name in files:
-        if name not in (_TABLE, _HASHES):
-            link_file(old.layout.folder / name, folder / name)
-    for path in old.layout.folder.iterdir():
-        if path.is_file() and path.name != CARD_NAME and not path.name.endswith(_OWN_ENDINGS):
-            shutil.copyfile(path, folder / path.name)
+    link_beside(old, folder, but=(TABLE_NAME, HASHES_NAME, ORIGIN_HASHES_NAME))
     hashes = _write_table(old, folder, [part.record.documents for part in written])
     parts = tuple(replace(part.record, rows_hash=rows) for part, rows in zip(written, hashes, strict=True))
-    files[_TABLE] = FileRecord(bytes=(folder / _TABLE).stat().st_size, hash=file_hash(folder / _TABLE))
+    files[TABLE_NAME] = file_record(folder / TABLE_NAME)
     digests = bytes.fromhex("".join(block for part in written for block in part.blocks))
     rows = np.frombuffer(digests, np.uint8).reshape(-1, DIGEST_BYTES)
-    files[_HASHES] = write_npy(folder / _HASHES, rows.shape, rows.dtype, [rows])
+    files[HASHES_NAME] = write_npy(folder / HASHES_NAME, rows.shape, rows.dtype, [rows])
     is_as_written = [_content(part) for part in parts] == [_content(part) for part in card.written_parts]
     if not is_as_written:
-        name = ORIGIN_HASHES_NAME if card.origin_parts else _HASHES
+        name = ORIGIN_HASHES_NAME if card.origin_parts else HASHES_NAME
         link_file(old.layout.folder / name, folder / ORIGIN_HASHES_NAME)
         files[ORIGIN_HASHES_NAME] = card.files[name]
     new = replace(
@@ -203,7 +195,7 @@ def _finish(old: Pool, folder: Path, written: list[_Part]) -> None:
     write_durably(folder / CARD_NAME, card_text(new))
     for part in parts:
         (folder / f"{part.name}.json").unlink()
-    (folder / _SETTINGS).unlink()
+    (folder / SETTINGS_NAME).unlink()
 
 
 def _content(part: PartRecord) -> tuple[object, ...]:
@@ -226,10 +218,8 @@ def _write_table(old: Pool, folder: Path, counts: list[int]) -> list[str]:
     """The document table with the numbers of the new parts; the hashes of their rows."""
     edges = np.cumsum([0, *counts])
     hashes, number = [RowsHash() for _ in counts], 0
-    assert old.layout.table is not None
-    column = old.layout.table
-    with open_writer(folder / _TABLE) as writer:
-        for rows in regrouped(row_groups(column)):
+    with open_writer(folder / TABLE_NAME) as writer:
+        for rows in regrouped(row_groups(old.layout.table_file())):
             parts = np.searchsorted(edges, np.arange(number, number + rows.num_rows), side="right") - 1
             at = rows.schema.get_field_index("part")
             rows = rows.set_column(at, rows.schema.field(at), pa.array(parts, pa.int32()))

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from recipe.pools.card import canonical_json
 from recipe.pools.workplace import sync
 
-SECTIONS_NAME, NEEDS_NAME = "sections.npy", "needs.npy"
-
 
 class Section(NamedTuple):
     """Where a section of a document begins, and what it needs."""

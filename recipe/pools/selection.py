@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from recipe.config.view import Filter
 from recipe.errors import RecipeError
+from recipe.pools.lengths import length_bits
 from recipe.pools.pool import Pool
 from recipe.pools.where import passing
 
@@ -120,7 +121,7 @@ class _Sums:
         self.special += int(special.sum())
         self.longest = max(self.longest, int(lengths.max(initial=0)))
         self.longest_unit = max(self.longest_unit, int(sizes.max(initial=0)))
-        self.histogram += np.bincount(np.frexp(lengths.astype(np.float64))[1], minlength=64)
+        self.histogram += np.bincount(length_bits(lengths), minlength=64)
 
 
 def _choose(

@@ -12,6 +12,9 @@ import numpy as np
 from recipe.errors import Problem, RecipeError
 from recipe.pools.card import canonical_json
 
+SETTINGS_NAME = "settings.json"
+"""What decides the bytes of a pool; in its folder while it is written, and only then."""
+
 PART_TOKENS = 1 << 30
 """Stored tokens of a part at most, unless a single document is longer."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from recipe.pools.adopting import EXTENDS
 from recipe.pools.card import Card
 from recipe.pools.copied import SINCE
+from recipe.pools.lengths import body_lengths, length_bits
 from recipe.pools.listing import listed
 from recipe.pools.pool import Pool
+from recipe.pools.reasons import DUPLICATE, EMPTY, OTHER_SPLIT
 from recipe.pools.splits import SPLIT
 from recipe.pools.tag_counts import tag_counts
+from recipe.pools.views import held_documents
 
-_PIECE = 1 << 20
 LARGEST, VALUES = 5, 8
-_REASONS = ("empty", "duplicate", "other_split")
+_REASONS = (EMPTY, DUPLICATE, OTHER_SPLIT)
 """Of what `prepare` counts beside the records in its quarantine."""
 
 
@@ -85,27 +87,13 @@ def left_out(card: Card) -> dict[str, Any]:
     return {**plain, "elsewhere": elsewhere, "reasons": told, "read": read, "adds_up": adds_up}
 
 
-def lengths_of(pool: Pool, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[n]: body tokens of documents."""
-    offsets = pool.offsets
-    stored = np.asarray(offsets[numbers + 1]) - np.asarray(offsets[numbers])
-    return stored - pool.fronts(numbers) - pool.stored_marks(numbers)[1]
-
-
-def pieces(pool: Pool) -> Iterator[NDArray[np.int64]]:
-    """The numbers of a pool's documents, about a million at a time."""
-    for start in range(0, pool.num_numbers, _PIECE):
-        numbers = np.arange(start, min(start + _PIECE, pool.num_numbers))
-        yield numbers[pool.holds(numbers)]
-
-
 def _lengths(pool: Pool, largest: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Documents and tokens by bits of the length, and the longest documents, longest first."""
     documents, tokens = np.zeros(65, np.int64), np.zeros(65, np.int64)
     best = np.zeros((0, 2), np.int64)
-    for numbers in pieces(pool):
-        lengths = lengths_of(pool, numbers)
-        bits = np.frexp(lengths.astype(np.float64))[1]
+    for numbers in held_documents(pool):
+        lengths = body_lengths(pool, numbers)
+        bits = length_bits(lengths)
         documents += np.bincount(bits, minlength=65)
         tokens += np.bincount(bits, lengths, 65).astype(np.int64)  # exact: a piece's sum is below 2**53
         here = np.argsort(-lengths, kind="stable")[:largest]

@@ -14,8 +14,6 @@ from recipe.pools.workplace import write_durably
 
 SPLITS_NAME = "splits.json"
 """Beside the pools of a split; written last."""
-OTHER_SPLIT = "other_split"
-"""Reason of a document of a group that is left out: a smaller split has its text."""
 FORMAT = 1
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
+from recipe.pools.lengths import length_bits
 from recipe.pools.pool import Pool
 from recipe.pools.table import either, regrouped, row_groups
 
@@ -134,7 +135,7 @@ def _sums(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64
     """int64[65, 3]: documents, and tokens in both, by bits of the length in the first."""
     count = min(len(left), len(right))
     left, right = left[:count], right[:count]
-    bits = np.frexp(left.astype(np.float64))[1]
+    bits = length_bits(left)
     sums = np.zeros((65, 3), np.int64)
     np.add.at(sums, bits, np.stack([np.ones(count, np.int64), left, right], axis=1))
     return sums

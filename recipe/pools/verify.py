@@ -17,9 +17,15 @@ from recipe.errors import RecipeError
 from recipe.pools.blocks import DIGEST_BYTES, block_digest, file_hash, num_blocks, root_hash
 from recipe.pools.card import (
     CARD_NAME,
+    HASHES_NAME,
     LEADS_NAME,
+    NEEDS_NAME,
+    OFFSETS_NAME,
     ORIGIN_HASHES_NAME,
     REPEATS_NAME,
+    SECTIONS_NAME,
+    TABLE_NAME,
+    UNITS_NAME,
     WITHDRAWN_NAME,
     Card,
     PartRecord,
@@ -28,7 +34,6 @@ from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_npy
 from recipe.pools.megatron import read_index
 from recipe.pools.origins import AS_WRITTEN, check_origin_indices, check_origin_rows, read_tokens
-from recipe.pools.sections import NEEDS_NAME, SECTIONS_NAME
 from recipe.pools.table import DocumentTable
 
 Check = Callable[[], list[Finding]]
@@ -138,7 +143,7 @@ def block_digests(
 
     ``origin``: of the parts that a pool was written with, whose token files were cut anew since.
     """
-    name, parts = (ORIGIN_HASHES_NAME, card.origin_parts) if origin else ("hashes.npy", card.parts)
+    name, parts = (ORIGIN_HASHES_NAME, card.origin_parts) if origin else (HASHES_NAME, card.parts)
     findings = _guarded(lambda: _check_hash(folder, card, name))
     if findings:
         return None, findings
@@ -199,7 +204,7 @@ def _check_index(folder: Path, part: PartRecord) -> list[Finding]:
 
 
 def _check_offsets(folder: Path, card: Card) -> list[Finding]:
-    path = folder / "offsets.npy"
+    path = folder / OFFSETS_NAME
     findings = _check_hash(folder, card, path.name)
     offsets = map_npy(path, card.num_documents + 1, np.dtype("<i8"))
     document = token = 0
@@ -215,9 +220,9 @@ def _check_offsets(folder: Path, card: Card) -> list[Finding]:
 
 
 def _check_units(folder: Path, card: Card) -> list[Finding]:
-    if "units.npy" not in card.files:
+    if UNITS_NAME not in card.files:
         return []
-    path = folder / "units.npy"
+    path = folder / UNITS_NAME
     findings = _check_hash(folder, card, path.name)
     units = map_npy(path, card.num_units + 1, np.dtype("<i8"))
     if units[0] != 0 or units[-1] != card.num_documents or bool(np.any(np.diff(units) <= 0)):
@@ -254,7 +259,7 @@ def _check_leads(folder: Path, card: Card) -> list[Finding]:
 
 
 def _check_table(folder: Path, card: Card) -> list[Finding]:
-    path = folder / "documents.parquet"
+    path = folder / TABLE_NAME
     if findings := _check_hash(folder, card, path.name):
         return findings
     rows = DocumentTable(path).num_rows

@@ -42,6 +42,11 @@ def write_durably(path: Path, data: bytes) -> None:
     sync(path.parent)
 
 
+def is_used(path: Path) -> bool:
+    """Whether something is there; an empty folder is nothing."""
+    return path.exists() and not (path.is_dir() and not any(path.iterdir()))
+
+
 class Workplace:
     """The folder a pool is written in, locked until the pool is whole or given up."""
 
@@ -164,7 +169,7 @@ def _same_file(path: Path, file: BinaryIO) -> bool:
 
 
 def _refuse_existing(path: Path) -> None:
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    if not is_used(path):
         return
     kind = "a pool" if (path / "card.json").exists() else "a folder with files" if path.is_dir() else "a file"
     raise RecipeError.single(

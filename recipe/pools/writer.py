@@ -19,10 +19,9 @@ from recipe.pools.part import Batch, FinishedPart, PartWriter
 from recipe.pools.pool import Pool
 from recipe.pools.repeats import REPEATS, stretch_of
 from recipe.pools.sections import Section, plain
-from recipe.pools.settings import PART_TOKENS, PoolSettings
+from recipe.pools.settings import PART_TOKENS, SETTINGS_NAME, PoolSettings
 from recipe.pools.workplace import Workplace, write_durably
 
-SETTINGS_NAME = "settings.json"
 _MAX_DOCUMENT = (1 << 31) - 1
 _STAGE_TOKENS = 1 << 20
 """A document with more is written through, and takes no memory beside its own array."""

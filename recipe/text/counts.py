@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from recipe.pools.reasons import DUPLICATE, EMPTY, OTHER_SPLIT, added
 from recipe.pools.splits import SPLIT
 from recipe.text.documents import Tally
-from recipe.text.duplicates import DUPLICATE, OTHER_SPLIT, Placed, Rule
+from recipe.text.duplicates import AS_DUPLICATE, AS_OTHER_SPLIT, Placed, Rule
 from recipe.text.targets import Target
 
 
@@ -29,10 +30,10 @@ class Counted:
         """Records left out, by reason, of the pool that is extended too; of a split, what would be in it."""
         tally, placed, found = self.tally, self.placed, dict[str, int]()
         if tally.other_split is None:
-            found = {"empty": tally.empty, **dict(sorted(tally.quarantined.items()))}
+            found = {EMPTY: tally.empty, **dict(sorted(tally.quarantined.items()))}
         if placed is not None:
-            found["duplicate"] = placed.count(target.split, DUPLICATE)
-            found["other_split"] = placed.count(target.split, OTHER_SPLIT)
+            found[DUPLICATE] = placed.count(target.split, AS_DUPLICATE)
+            found[OTHER_SPLIT] = placed.count(target.split, AS_OTHER_SPLIT)
         found = {reason: count for reason, count in found.items() if count}
         before = {} if target.extends is None else target.extends.card.dropped
-        return {reason: before.get(reason, 0) + found.get(reason, 0) for reason in {**before, **found}}
+        return added(before, found)

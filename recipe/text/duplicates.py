@@ -25,7 +25,7 @@ from recipe.pools.workplace import sync, write_durably
 from recipe.text.spill import first_numbers
 from recipe.text.spilled import Spilled, contents_of
 
-DUPLICATE, OTHER_SPLIT = MOST_SPLITS, 2 * MOST_SPLITS
+AS_DUPLICATE, AS_OTHER_SPLIT = MOST_SPLITS, 2 * MOST_SPLITS
 """Added to the split of a document that is left out."""
 
 _FILES = PLACES, TAGS, TAG_PLACES, FINISHED = "placed.npy", "placed.tags", "placed.tags.npy", "placed.json"
@@ -51,7 +51,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The split of every document, by number; `DUPLICATE` or `OTHER_SPLIT` more where it is left out."""
+    """The split of every document by number; AS_DUPLICATE or AS_OTHER_SPLIT more where it is left out."""
 
     places: NDArray[np.uint8]
     tags: JoinedTags
@@ -62,7 +62,7 @@ class Placed:
         return chosen
 
     def count(self, split: int, reason: int = 0) -> int:
-        """Documents of a split that stay, or that are left out for a reason."""
+        """Documents of a split that stay, or that are left out ``AS_DUPLICATE`` or ``AS_OTHER_SPLIT``."""
         return int(np.count_nonzero(self.places == split + reason))
 
     def total(self, reason: int = 0) -> int:
@@ -142,10 +142,10 @@ class _Decided:
             if split not in homes:
                 if copy in named:
                     self._problems.append(self._torn(copy))
-                self.places[copy] += OTHER_SPLIT
+                self.places[copy] += AS_OTHER_SPLIT
                 gone.append(copy)
             elif self._rule.drop and copy != first and copy not in named:
-                self.places[copy] += DUPLICATE
+                self.places[copy] += AS_DUPLICATE
                 gone.append(copy)
         if first is not None:
             self._keep_tags(first, gone)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from recipe.errors import RecipeError
 from recipe.pools.beside import RECORD_NAME
+from recipe.pools.card import json_object
+from recipe.pools.reasons import DUPLICATE, EMPTY, OTHER_SPLIT
 from recipe.pools.refingerprint import Known
 from recipe.text.preparation import preparation_key
 from recipe.text.tokenizers import Tokenizer
@@ -22,7 +23,7 @@ def known_by(folder: Path, tokenizer: Tokenizer) -> Known:
     Raises:
         RecipeError: the record says that another tokenizer made it.
     """
-    record = _record(folder)
+    record = json_object(folder / RECORD_NAME)
     made_by = record.get("settings", {}).get("tokenizer")
     found = tokenizer.fingerprint()
     if made_by not in (None, found):
@@ -39,14 +40,6 @@ def known_by(folder: Path, tokenizer: Tokenizer) -> Known:
     )
 
 
-def _record(folder: Path) -> dict[str, Any]:
-    try:
-        data = json.loads((folder / RECORD_NAME).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
 def _prepared(record: dict[str, Any]) -> dict[str, Any]:
     """Seed, order, what was left out and where it came from; what another pool gave is not known any more."""
     if not {"settings", "inputs", "read"} <= record.keys():
@@ -54,8 +47,8 @@ def _prepared(record: dict[str, Any]) -> dict[str, Any]:
     settings, inputs, read = record["settings"], record["inputs"], record["read"]
     timeless = [{key: value for key, value in one.items() if key != "mtime_ns"} for one in inputs]
     files = {"files": len(inputs)} if all("name" in one for one in inputs) else dict(inputs[0])
-    empty = {"empty": read["empty"]} if read.get("empty") else {}
-    others = {key: read[key] for key in ("duplicate", "other_split") if read.get(key)}
+    empty = {EMPTY: read[EMPTY]} if read.get(EMPTY) else {}
+    others = {key: read[key] for key in (DUPLICATE, OTHER_SPLIT) if read.get(key)}
     return {
         "seed": settings.get("seed"),
         "shuffled": "extends" not in settings,

@@ -11,6 +11,7 @@ from typing import Any
 
 from recipe.errors import RecipeError
 from recipe.pools.beside import QUARANTINE_NAME, RECORD_NAME, sealed_record
+from recipe.pools.card import json_object
 from recipe.pools.pool import Pool
 from recipe.pools.sections import Section
 from recipe.pools.settings import token_dtype
@@ -18,7 +19,7 @@ from recipe.pools.split_record import has_record, write_record
 from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
 from recipe.text.counts import Counted
-from recipe.text.duplicates import DUPLICATE, OTHER_SPLIT, Rule, place_documents
+from recipe.text.duplicates import AS_DUPLICATE, AS_OTHER_SPLIT, Rule, place_documents
 from recipe.text.engines import check_engine
 from recipe.text.first_pass import tokenise
 from recipe.text.hold import clear, held, remove
@@ -35,7 +36,7 @@ from recipe.text.sources import list_sources
 from recipe.text.space import disk_errors
 from recipe.text.spill import has_finished, merged, remove_unfinished
 from recipe.text.splits import check_counts
-from recipe.text.targets import Target, load_json, targets_of
+from recipe.text.targets import Target, targets_of
 from recipe.text.tokenise import Work
 from recipe.text.tokenizers import Tokenizer
 
@@ -191,8 +192,8 @@ class _Preparation:
         if self.rule.is_needed:
             self._say("looking for equal documents")
             placed = place_documents(self.spill, read.tasks, self.rule)
-            duplicate = placed.total(DUPLICATE) if self.rule.drop else None
-            tally.leave_out(duplicate, None if self.rule.split is None else placed.total(OTHER_SPLIT))
+            duplicate = placed.total(AS_DUPLICATE) if self.rule.drop else None
+            tally.leave_out(duplicate, None if self.rule.split is None else placed.total(AS_OTHER_SPLIT))
             tally.check()
         if self.rule.split is not None and placed is not None:
             check_counts(self.out, self.rule, placed, tally.kept)
@@ -213,7 +214,7 @@ class _Preparation:
         state = json.loads(
             json.dumps({"settings": settings, "inputs": self.source.state(), "tasks": TASKS_VERSION})
         )
-        before = load_json(self.spill / _STATE)
+        before = json_object(self.spill / _STATE)
         if before == state:
             self._say("going on where the last preparation stopped")
         else:
@@ -221,7 +222,7 @@ class _Preparation:
                 self._say("what is left of an interrupted preparation of something else is removed")
             clear(self.spill)
             write_durably(self.spill / _STATE, json.dumps(state).encode())
-        if finished := load_json(self.spill / _READ):
+        if finished := json_object(self.spill / _READ):
             return _Read(finished["tasks"], finished["contents"])
         remove_unfinished(self.spill)
         split = self.options.split

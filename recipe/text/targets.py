@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +11,13 @@ from typing import Any
 from recipe.errors import Problem, RecipeError
 from recipe.pools.adopting import check_extends
 from recipe.pools.beside import RECORD_NAME
-from recipe.pools.card import CARD_NAME
+from recipe.pools.card import CARD_NAME, json_object
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.settings import PoolSettings
 from recipe.pools.split_record import check_others
 from recipe.pools.splits import SPLIT, Split
+from recipe.pools.workplace import is_used
 from recipe.text.inputs import Input
 from recipe.text.preparation import PrepareOptions, differences, settings_of
 from recipe.text.tokenizers import Tokenizer
@@ -64,7 +64,7 @@ class Target:
         """
         if not is_used(self.path):
             return None
-        record = load_json(self.path / RECORD_NAME)
+        record = json_object(self.path / RECORD_NAME)
         if not (self.path / CARD_NAME).is_file():
             raise refused(self.path, "no pool", "choose another folder: only a pool is ever written over")
         found = [
@@ -137,22 +137,8 @@ def _split_text(said: Mapping[str, Any]) -> str:
     return f"{said['name']} of {shares}, salt {said['salt']}"
 
 
-def is_used(path: Path) -> bool:
-    """Whether something is there; an empty folder is nothing."""
-    return path.exists() and not (path.is_dir() and not any(path.iterdir()))
-
-
 def refused(path: Path, given: str, fix: str) -> RecipeError:
     """What is there is not what may be written over."""
     return RecipeError.single(
         "prepare", str(path), given=given, expected="a new folder, or the same pool", fix=fix
     )
-
-
-def load_json(path: Path) -> dict[str, Any]:
-    """A JSON object, or nothing where it is missing or damaged."""
-    try:
-        data = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -10,8 +10,8 @@ import numpy as np
 from recipe.pools import Pool, extent_units, open_pool
 from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, block_digest, file_hash, num_blocks, root_hash
 from recipe.pools.card import CARD_NAME, Card, FileRecord, MaxId, PartRecord, card_text
+from recipe.pools.lengths import histogram
 from recipe.pools.megatron import index_bytes
-from recipe.pools.part import histogram
 
 _STRETCH = 1 << 22
 

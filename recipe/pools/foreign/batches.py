@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -87,10 +88,20 @@ def _read(path: Path, column: str) -> tuple[Any, tuple[Any, ...]]:
     """The mapped file, and the column of each of its batches: heads are read, no ids."""
     with pa.memory_map(str(path)) as source:
         data = source.read_buffer()
-    reader = pa.BufferReader(data)
-    if data[:6] == b"ARROW1":
-        file = pa.ipc.open_file(reader)
-        batches = [file.get_batch(number) for number in range(file.num_record_batches)]
-    else:
-        batches = list(pa.ipc.open_stream(reader))
+    batches = batches_of(open_arrow(pa.BufferReader(data)))
     return data, tuple(batch.column(column) for batch in batches)
+
+
+def open_arrow(source: Any) -> Any:
+    """What reads an Arrow file, or a stream, by its head."""
+    magic = source.read(6)
+    source.seek(0)
+    return pa.ipc.open_file(source) if magic == b"ARROW1" else pa.ipc.open_stream(source)
+
+
+def batches_of(reader: Any) -> Iterator[pa.RecordBatch]:
+    """Its batches, one after another."""
+    if isinstance(reader, pa.RecordBatchStreamReader):
+        yield from reader
+    else:
+        yield from map(reader.get_batch, range(reader.num_record_batches))

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recipe.pools.foreign.batches import mapped_batches
+from recipe.pools.card import Marks
+from recipe.pools.foreign.batches import batches_of, mapped_batches, open_arrow
 from recipe.pools.foreign.decoded import Encoded, decode, kept_type
 from recipe.pools.foreign.form import Form, token_type
 from recipe.pools.foreign.lists_of_ids import Rows, rows_of
@@ -25,7 +25,7 @@ _IDS = 1 << 22
 """Ids that are in memory at a time, about."""
 
 
-def read_column(path: Path, form: Form, marks: tuple[int | None, int | None]) -> list[TokenFile]:
+def read_column(path: Path, form: Form, marks: Marks) -> list[TokenFile]:
     """A table's column of lists of ids; each row is a document, unless the recipe says otherwise.
 
     Raises:
@@ -62,7 +62,7 @@ def _schema(path: Path) -> pa.Schema:
     if _is_parquet(path):
         return pq.read_schema(path)
     with pa.memory_map(str(path)) as source:
-        return _reader(source).schema
+        return open_arrow(source).schema
 
 
 def _is_parquet(path: Path) -> bool:
@@ -104,14 +104,9 @@ def _batches(path: Path, name: str) -> Iterator[pa.Array]:
                 yield batch.column(0)
         return
     with pa.memory_map(str(path)) as source:
-        reader = _reader(source)
+        reader = open_arrow(source)
         at = reader.schema.get_field_index(name)
-        batches = (
-            reader
-            if isinstance(reader, pa.RecordBatchStreamReader)
-            else map(reader.get_batch, range(reader.num_record_batches))
-        )
-        for batch in batches:
+        for batch in batches_of(reader):
             for start in range(0, batch.num_rows, _ROWS):
                 yield batch.column(at).slice(start, _ROWS)
 
@@ -125,12 +120,6 @@ def _rows_at_once(metadata: pq.FileMetaData, name: str) -> int:
         ids = sum(one.num_values for one in columns if one.path_in_schema.partition(".")[0] == name)
         most = max(most, ids // max(1, group.num_rows))
     return max(1, min(_ROWS, _IDS // most))
-
-
-def _reader(source: Any) -> Any:
-    magic = source.read(6)
-    source.seek(0)
-    return pa.ipc.open_file(source) if magic == b"ARROW1" else pa.ipc.open_stream(source)
 
 
 @contextmanager

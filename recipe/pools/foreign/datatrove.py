@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config.files import TokenType
+from recipe.pools.card import Marks
 from recipe.pools.foreign.flat import read_flat
 from recipe.pools.foreign.form import Form, token_type
 from recipe.pools.foreign.token_file import Stretch, TokenFile, check_ends, refuse
@@ -21,7 +23,7 @@ _FIX = (
 _WIDTHS: dict[int, TokenType] = {2: "uint16", 4: "uint32"}
 
 
-def read_datatrove(path: Path, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:
+def read_datatrove(path: Path, form: Form, marks: Marks) -> TokenFile:
     """A ``.ds`` file as a part.
 
     The width of its tokens is that of its ``.ds.metadata``, or follows from index and size.
@@ -40,7 +42,10 @@ def read_datatrove(path: Path, form: Form, marks: tuple[int | None, int | None])
             fix="move it out of the folder if every token shall carry a label: the mask is not read",
         )  # fmt: skip
     width = _stated_width(path)
-    if form.documents in ("eos", "bos", "file") or form.boundaries is not None or not index.is_file():
+    if form.column is not None:
+        raise refuse(path, given=f"column: {form.column}", expected="a table, or samples with columns",
+                     fix="leave column out: the file holds nothing but tokens")  # fmt: skip
+    if form.documents is not None or form.boundaries is not None or not index.is_file():
         if form.documents is None and form.boundaries is None:
             raise refuse(
                 index, given="no file", expected=f"the index of {path.name}",
@@ -103,7 +108,7 @@ def _with_type(path: Path, form: Form, name: TokenType) -> Form:
     if form.dtype not in (None, name):
         raise refuse(path, given=f"dtype: {form.dtype}", expected=f"{name}, as its metadata say",
                      fix="leave dtype out")  # fmt: skip
-    return Form(dtype=name, documents=form.documents, boundaries=form.boundaries, empty=form.empty)
+    return replace(form, dtype=name)
 
 
 def _beside(path: Path, ending: str) -> Path:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.pools.card import Marks
 from recipe.pools.foreign.ends import ENDS, EndsWriter, damaged, map_ends, read_ends, tokens_digest
 from recipe.pools.foreign.form import Form
 from recipe.pools.foreign.identity import key_of
@@ -38,7 +39,7 @@ class Encoded(NamedTuple):
     beside: tuple[Path, ...] = ()
 
 
-def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:
+def decode(encoded: Encoded, form: Form, marks: Marks) -> TokenFile:
     """The tokens of a file, decoded unless they already are.
 
     Raises:
@@ -72,7 +73,7 @@ def decode(encoded: Encoded, form: Form, marks: tuple[int | None, int | None]) -
     )
 
 
-def _delimiter(path: Path, form: Form, marks: tuple[int | None, int | None]) -> tuple[str, int | None]:
+def _delimiter(path: Path, form: Form, marks: Marks) -> tuple[str, int | None]:
     """What ends documents, and its id if it is a mark."""
     kind = form.documents or "row"
     mark = {"eos": marks[0], "bos": marks[1]}.get(kind)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import glob
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recipe.errors import RecipeError
+from recipe.pools.card import json_object
 from recipe.pools.foreign import columns, flat, mds
 from recipe.pools.foreign.form import Form
 from recipe.pools.foreign.token_file import refuse
@@ -128,7 +128,7 @@ def _unmerged(found: list[Found]) -> list[Found]:
 def _of_datasets(place: Path, found: list[Found]) -> list[Found]:
     """Of folders that ``datasets`` saved, the files that its state lists, in that order."""
     if place.is_dir() and (place / _SPLITS).is_file():
-        splits = _plain(place / _SPLITS).get("splits", [])
+        splits = json_object(place / _SPLITS).get("splits", [])
         example = place / ("train" if "train" in splits else str(splits[0]) if splits else "train")
         raise refuse(place, given=f"splits {', '.join(map(str, splits))} of a dataset", expected="one split",
                      fix=f"name one: {example}")  # fmt: skip
@@ -156,7 +156,7 @@ def _refuse_splits(place: Path, found: list[Found]) -> None:
 
 
 def _of_dataset(folder: Path) -> list[Found]:
-    state = _plain(folder / _STATE)
+    state = json_object(folder / _STATE)
     if state.get("_indices_data_files") or state.get("_indices_files"):
         raise refuse(folder / _STATE, given="a selection of rows by indices",
                      expected="a dataset of all its rows",
@@ -171,12 +171,3 @@ def _of_dataset(folder: Path) -> list[Found]:
             raise refuse(folder / name, given="no file", expected=f"a file that {_STATE} lists",
                          fix="fetch the dataset again, with all of its files")  # fmt: skip
     return [Found(TABLE, folder / name) for name in names]
-
-
-def _plain(path: Path) -> dict[str, Any]:
-    """A JSON object, empty where it is something else."""
-    try:
-        plain = json.loads(path.read_bytes())
-    except ValueError:
-        return {}
-    return plain if isinstance(plain, dict) else {}

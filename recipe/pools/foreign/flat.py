@@ -12,6 +12,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from recipe.config.files import TokenType
+from recipe.pools.card import Marks
 from recipe.pools.foreign.ends import map_ends, read_ends
 from recipe.pools.foreign.form import TOKEN_TYPES, Form, token_type
 from recipe.pools.foreign.lists import find_list, listed_ends
@@ -29,7 +30,7 @@ NAMED_TYPES: dict[str, TokenType] = {
 ENDINGS = (".npy", ".bin", ".raw", *NAMED_TYPES)
 
 
-def read_flat(path: Path, form: Form, marks: tuple[int | None, int | None]) -> TokenFile:
+def read_flat(path: Path, form: Form, marks: Marks) -> TokenFile:
     """A file of tokens as a part.
 
     Args:
@@ -66,7 +67,7 @@ def read_flat(path: Path, form: Form, marks: tuple[int | None, int | None]) -> T
     return _by_mark(path, tokens, kind == "bos", marks)
 
 
-def _by_mark(path: Path, tokens: Stretch, begins: bool, marks: tuple[int | None, int | None]) -> TokenFile:
+def _by_mark(path: Path, tokens: Stretch, begins: bool, marks: Marks) -> TokenFile:
     mark, name = (marks[1], "bos") if begins else (marks[0], "eos")
     if mark is None:
         raise refuse(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.errors import Problem, RecipeError
-from recipe.pools.card import ALL, NONE, SOME, PartRecord, content_hash, extent_units
+from recipe.pools.card import ALL, NONE, SOME, Marks, PartRecord, content_hash, extent_units
 from recipe.pools.finding import Finding as Fault
 from recipe.pools.foreign.columns import read_column
 from recipe.pools.foreign.datatrove import read_datatrove
@@ -25,7 +25,6 @@ from recipe.pools.foreign.token_file import TokenFile, refuse
 from recipe.pools.imported import card_loader, common_folder
 from recipe.pools.pool import Layout, Pool
 
-Marks = tuple[int | None, int | None]
 _READERS: dict[str, Callable[[Path, Form, Marks], TokenFile | list[TokenFile]]] = {
     FLAT: read_flat,
     DATATROVE: read_datatrove,

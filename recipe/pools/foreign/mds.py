@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from recipe.pools.card import Marks, json_object
 from recipe.pools.foreign.decoded import Encoded, decode, kept_type
 from recipe.pools.foreign.form import Form, token_type
 from recipe.pools.foreign.lists_of_ids import Rows
@@ -52,7 +52,7 @@ class Shard(NamedTuple):
 
 def is_mds(index: Path) -> bool:
     """Whether an ``index.json`` is that of MDS shards."""
-    shards = _plain(index).get("shards")
+    shards = json_object(index).get("shards")
     return isinstance(shards, list) and all(
         isinstance(shard, dict) and shard.get("format") == "mds" for shard in shards
     )
@@ -64,7 +64,7 @@ def _shards(index: Path) -> list[dict[str, Any]]:
     Raises:
         RecipeError: it leaves something out.
     """
-    shards: list[dict[str, Any]] = _plain(index)["shards"]
+    shards: list[dict[str, Any]] = json_object(index)["shards"]
     for number, shard in enumerate(shards):
         lacking = _KEYS - shard.keys()
         if lacking or not {"basename", "bytes"} <= shard["raw_data"].keys():
@@ -81,9 +81,7 @@ def folders_below(index: Path) -> set[Path]:
     return {index.parent / name for name in names} - {index.parent}
 
 
-def mds_shards(
-    index: Path, form: Form, marks: tuple[int | None, int | None]
-) -> Iterator[Callable[[], TokenFile]]:
+def mds_shards(index: Path, form: Form, marks: Marks) -> Iterator[Callable[[], TokenFile]]:
     """What reads the shards of a folder as parts, in the order of its index; each sample is a document.
 
     They raise RecipeError: a shard that is missing or damaged, columns that hold no ids, or several that may.
@@ -96,9 +94,7 @@ def mds_shards(
         yield partial(_read_shard, index, plain, form, marks)
 
 
-def _read_shard(
-    index: Path, plain: dict[str, Any], form: Form, marks: tuple[int | None, int | None]
-) -> TokenFile:
+def _read_shard(index: Path, plain: dict[str, Any], form: Form, marks: Marks) -> TokenFile:
     shard = _shard(index, plain)
     at = _column(shard, index, form)
     encoding = shard.encodings[at]
@@ -241,11 +237,3 @@ def _opened(shard: Shard) -> Iterator[BinaryIO]:
     except (zstandard.ZstdError, EOFError, zlib.error, OSError) as error:
         raise refuse(shard.path, given=f"a shard that cannot be read ({error})", expected="a whole shard",
                      fix="fetch it again") from error  # fmt: skip
-
-
-def _plain(index: Path) -> dict[str, Any]:
-    try:
-        plain = json.loads(index.read_bytes())
-    except ValueError:
-        return {}
-    return plain if isinstance(plain, dict) else {}

@@ -11,7 +11,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.pools.card import CARD_NAME
 from recipe.pools.foreign.finding import find_foreign, several_kinds
 from recipe.pools.foreign.form import NOTHING_SAID, Form
-from recipe.pools.foreign.layout import Marks, Said, open_foreign
+from recipe.pools.foreign.layout import Said, open_foreign
 from recipe.pools.imported import find_pairs, open_pairs
 from recipe.pools.pool import Layout, Pool
 
@@ -54,6 +54,3 @@ def refuse_form(name: str, form: Form, why: str) -> None:
     ]
     if problems:
         raise RecipeError(f"pool {name}", problems)
-
-
-__all__ = ["Marks", "Said", "imported_layout", "is_imported", "refuse_form"]
