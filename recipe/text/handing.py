@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 
 from recipe.errors import RecipeError
 from recipe.pools.pool import Pool
-from recipe.pools.workplace import sync, unfinished_folder
+from recipe.pools.workplace import Workplace, is_used
 from recipe.text.kinds import kind_of
 from recipe.text.pool_texts import text_of
 from recipe.text.streams import open_bytes
@@ -48,29 +47,49 @@ def write_texts(
         RecipeError: something is at ``out``, or a tag is called as the group is.
     """
     folder = Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if is_used(folder):
         raise RecipeError.single(
             "texts", str(folder), given="something that is there already", expected="a new folder",
             fix="choose another folder, or remove it first",
         )  # fmt: skip
-    unfinished = unfinished_folder(folder)
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    paths, done = list[Path](), 0
-    lines = _lines(pool, tokenizer)
+    place = Workplace(folder)
+    try:
+        with place.disk_errors():
+            _refuse_others(place)
+            place.keep_only(set())
+            names = _write(
+                _lines(pool, tokenizer), place.folder, file_documents,
+                lambda files: tell(min(files * file_documents, pool.num_documents)),
+            )  # fmt: skip
+            place.publish()
+    finally:
+        if place.held:
+            place.release()
+    return [folder / name for name in names]
+
+
+def _write(
+    lines: Iterator[bytes], folder: Path, file_documents: int, tell: Callable[[int], None]
+) -> list[str]:
+    """Names of the files that the lines are written into; ``tell`` is called with their number so far."""
+    names = list[str]()
     while first := next(lines, None):
-        path = unfinished / f"texts-{len(paths):05d}.jsonl"
-        with path.open("wb") as file:
+        names.append(f"texts-{len(names):05d}.jsonl")
+        with (folder / names[-1]).open("wb") as file:
             file.write(first)
             file.writelines(islice(lines, file_documents - 1))
-        done = min(done + file_documents, pool.num_documents)
-        sync(path)
-        paths.append(folder / path.name)
-        tell(done)
-    if folder.exists():
-        folder.rmdir()
-    unfinished.rename(folder)
-    return paths
+        tell(len(names))
+    return names
+
+
+def _refuse_others(place: Workplace) -> None:
+    """What an interrupted call left is written over; anything else may be somebody's unfinished pool."""
+    others = [path.name for path in place.folder.iterdir() if path.suffix not in (".jsonl", ".lock")]
+    if others:
+        raise RecipeError.single(
+            "texts", str(place.folder), given=f"something else that was not finished ({others[0]})",
+            expected="a folder where nothing is yet", fix="choose another folder, or finish what is there",
+        )  # fmt: skip
 
 
 def _lines(pool: Pool, tokenizer: Tokenizer) -> Iterator[bytes]:
