@@ -11,6 +11,7 @@ from rich.console import RenderableType
 
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables, say
+from recipe.config.places import place
 from recipe.pools.chosen_ids import ChosenIds
 from recipe.pools.dedup import Deduplicated, dedup_pools
 from recipe.report.tables import table
@@ -32,7 +33,9 @@ what it kept. Interrupted, the same command goes on.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pools and where they go."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pools", nargs="+", type=Path, metavar="POOL", help="folders of pools, by priority")
+    parser.add_argument(
+        "pools", nargs="+", type=place, metavar="POOL", help="folders or URLs of pools, by priority"
+    )
     parser.add_argument(
         "--out",
         required=True,

@@ -9,7 +9,9 @@ from rich.console import RenderableType
 
 from recipe.cli.options import add_json, whole
 from recipe.cli.output import print_json, print_tables
+from recipe.config.places import is_stored, place
 from recipe.errors import RecipeError
+from recipe.pools.card import CARD_NAME
 from recipe.pools.opening import open_pool
 from recipe.pools.overlap import Overlap, find_overlap
 from recipe.report.tables import table
@@ -29,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pools."""
     parser.epilog = EXAMPLE
     parser.add_argument(
-        "pools", nargs="+", type=Path, metavar="POOL", help="folders of pools, or token files"
+        "pools", nargs="+", type=place, metavar="POOL", help="folders or URLs of pools, or token files"
     )
     parser.add_argument("--eos", type=whole, metavar="ID", help="of files made elsewhere: the end mark")
     parser.add_argument("--bos", type=whole, metavar="ID", help="of files made elsewhere: the begin mark")
@@ -42,7 +44,7 @@ def execute(args: argparse.Namespace) -> int:
     marks = {"eos": args.eos, "bos": args.bos}
     opened = []
     for path, name in zip(args.pools, names, strict=True):
-        own = (path / "card.json").is_file()
+        own = is_stored(path) or (path / CARD_NAME).is_file()
         opened.append(open_pool(path, name, **({} if own else marks)))
     found = find_overlap(opened)
     if args.json:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recipe.cli.options import add_json, number
 from recipe.cli.output import print_json, progress, say
+from recipe.config.places import place
 from recipe.pools.opening import open_pool
 from recipe.text.handing import FILE_DOCUMENTS, write_texts
 from recipe.text.pool_texts import maker_of
@@ -24,7 +25,7 @@ Lines of {id, text, metadata}: datatrove's JsonlReader reads them as they are. W
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pool and the folder."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pool", type=Path, metavar="POOL", help="folder of the pool")
+    parser.add_argument("pool", type=place, metavar="POOL", help="folder or URL of the pool")
     parser.add_argument(
         "--to", required=True, type=Path, metavar="DIR", help="folder of the files; it is new"
     )
