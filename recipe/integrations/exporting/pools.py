@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -33,6 +31,7 @@ from recipe.integrations.exporting.pools_formats import (
 )
 from recipe.integrations.exporting.pools_losses import losses
 from recipe.integrations.exporting.pools_mds import write_mds
+from recipe.pools.adopting import link_file
 from recipe.pools.pool import Pool
 from recipe.pools.views import View
 from recipe.pools.workplace import Workplace, unfinished_folder
@@ -172,15 +171,8 @@ def _link_pairs(pool: Pool, folder: Path) -> bool:
         return False
     for number, pair in enumerate(files):
         for file in pair:
-            _link(file, folder / f"tokens-{number:05d}{file.suffix}")
+            link_file(file.resolve(), folder / f"tokens-{number:05d}{file.suffix}")
     return True
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source.resolve(), target)
-    except OSError:  # another disk, or one without links: the copy tells what is wrong
-        shutil.copyfile(source, target)
 
 
 class _Count:

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from recipe.pools import Pool
 from recipe.pools.blocks import document_hash
+from recipe.pools.verify import chosen
 from recipe.run.tracing.prepared import Prepared
 from recipe.text.tokenizers import Tokenizer
 
@@ -104,7 +103,5 @@ def _chosen(pool: Pool, count: int | None, seed: int) -> Iterator[list[int]]:
     if count is None or count >= total:
         yield from (list(range(at, min(at + _BATCH, total))) for at in range(0, total, _BATCH))
         return
-    bounds = np.arange(count + 1) * total // count
-    dice = np.random.Generator(np.random.PCG64(seed))
-    picks = bounds[:-1] + (dice.random(count) * np.diff(bounds)).astype(np.int64)
+    picks = chosen(total, count, seed)
     yield from (picks[at : at + _BATCH].tolist() for at in range(0, count, _BATCH))
