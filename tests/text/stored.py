@@ -27,6 +27,7 @@ def read(path, **options):
 
 
 def write_jsonl(path, records=RECORDS):
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 

@@ -21,15 +21,12 @@ from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_documents, prepare_pool
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import ByteTokenizer
+from tests.text.cut import Stop, contents, stopping
+from tests.text.stored import write_jsonl
 
 BYTES = ByteTokenizer()
 DROP = PrepareOptions(duplicates="drop", workers=1)
 LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def write_jsonl(path, records):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 def documents_of(pool):
@@ -38,10 +35,6 @@ def documents_of(pool):
     for row in pool.rows(np.arange(pool.num_documents)):
         found[BYTES.decode(pool.tokens(row.document))].append((row.id, row.group, dict(row.tags)))
     return found
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_one_copy_stays_and_the_counts_add_up(tmp_path):
@@ -191,21 +184,6 @@ def test_workers_change_no_byte(tmp_path, tokenizer_file):
     ]  # fmt: skip
     assert contents(made[0].path) == contents(made[1].path)
     assert made[0].num_documents == 500
-
-
-class Stop(BaseException):
-    """Stands for a kill at one place."""
-
-
-def stopping(at):
-    calls = []
-
-    def tell(progress):
-        calls.append(progress)
-        if len(calls) == at:
-            raise Stop
-
-    return tell, calls
 
 
 def test_cut_anywhere_it_goes_on_to_the_same_bytes(tmp_path):

@@ -23,13 +23,9 @@ from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import ByteTokenizer, load_tokenizer
+from tests.text.stored import write_jsonl
 
 BYTES = ByteTokenizer()
-
-
-def write_jsonl(path, records):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 def lines_of(paths):

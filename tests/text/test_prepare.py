@@ -20,22 +20,14 @@ from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_documents, prepare_pool
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import ByteTokenizer, load_tokenizer
+from tests.text.cut import Stop, contents, stopping
+from tests.text.stored import write_jsonl
 
 BYTES = ByteTokenizer()
 
 
-def write_jsonl(path, records):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-
-
 def records(count, **more):
     return [{"id": i, "text": f"document {i} " + "x" * (i % 40), **more} for i in range(count)]
-
-
-def contents(folder):
-    """Every file of a pool, byte for byte."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def listing(pool):
@@ -125,21 +117,6 @@ def test_a_bad_record_met_in_a_worker_is_told_with_its_place(tmp_path, tokenizer
     with pytest.raises(RecipeError, match=r"1\.jsonl:401"):
         prepare_pool([source], tmp_path / "pool", load_tokenizer(tokenizer_file), PrepareOptions(workers=2))
     assert not (tmp_path / "pool").exists()
-
-
-class Stop(BaseException):
-    """Stands for a kill at one place."""
-
-
-def stopping(at):
-    calls = []
-
-    def tell(progress):
-        calls.append(progress)
-        if len(calls) == at:
-            raise Stop
-
-    return tell, calls
 
 
 def test_cut_anywhere_it_goes_on_to_the_same_bytes(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -19,19 +17,12 @@ from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool, prepare_splits
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import ByteTokenizer
+from tests.text.cut import contents
+from tests.text.stored import write_jsonl
 
 BYTES = ByteTokenizer()
 THREE = parse_split("train=50%,validation=25%,test=25%")
 LAW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def write_jsonl(path, records):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-
-
-def contents(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 ROWS = st.lists(

@@ -20,16 +20,13 @@ from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool, prepare_splits
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import ByteTokenizer, load_tokenizer
+from tests.text.cut import Stop, contents, stopping
+from tests.text.stored import write_jsonl
 
 BYTES = ByteTokenizer()
 THREE = parse_split("train=70%,validation=20%,test=10%")
 HALVES = parse_split("train=50%,test=50%")
 LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def write_jsonl(path, records):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 def records(count, first=0):
@@ -43,10 +40,6 @@ def texts(pool):
 def sides(pools):
     """By text, where it is."""
     return {text: name for name, pool in pools.items() for text in texts(pool)}
-
-
-def contents(folder):
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def test_every_document_is_in_one_split_and_the_counts_add_up(tmp_path):
@@ -246,21 +239,6 @@ def test_workers_change_no_byte(tmp_path, tokenizer_file):
         options = PrepareOptions(workers=workers, split=THREE)
         prepare_splits([tmp_path / "in"], tmp_path / f"{workers}", tokenizer, options)
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
-
-
-class Stop(BaseException):
-    """Stands for a kill at one place."""
-
-
-def stopping(at):
-    calls = []
-
-    def tell(progress):
-        calls.append(progress)
-        if len(calls) == at:
-            raise Stop
-
-    return tell, calls
 
 
 def test_cut_anywhere_it_goes_on_to_the_same_bytes(tmp_path):
