@@ -13,13 +13,11 @@ from recipe.cli.options import add_json, check_sources, number, sample_of, whole
 from recipe.cli.output import print_json, progress
 from recipe.config.places import place
 from recipe.errors import RecipeError
-from recipe.pools.agreement import document_findings
-from recipe.pools.beside import check_beside
-from recipe.pools.card import CARD_NAME, card_text
+from recipe.pools.card import CARD_NAME
 from recipe.pools.finding import Finding
 from recipe.pools.opening import OWN_FILES
 from recipe.pools.pool import Pool
-from recipe.pools.sheet import left_out
+from recipe.pools.soundness import SAMPLE, check_soundness
 from recipe.run.tracing.round_trips import FATES, LOST, RoundTrips, round_trips
 from recipe.text.pool_texts import maker_of
 
@@ -96,7 +94,7 @@ def _verified(path: Path, args: argparse.Namespace) -> dict[str, Any]:
         notes: list[str] = []
         trips: RoundTrips | None = None
         try:
-            found = _contents(pool, path, args, notes)
+            found, notes = _checked(pool, args)
             trips = _trips(pool, args) if not found and args.tokenizer is not None else None
         except RecipeError as error:
             if args.tokenizer is not None and error.problems[0].where == "tokenizer":
@@ -108,23 +106,13 @@ def _verified(path: Path, args: argparse.Namespace) -> dict[str, Any]:
         return _told(path, pool, found, notes, trips)
 
 
-def _contents(pool: Pool, path: Path, args: argparse.Namespace, notes: list[str]) -> list[Finding]:
-    """What is wrong with the files of a pool; ``notes`` is told what cannot be said of them."""
-    sample = 0.01 if args.sample is None else args.sample
-    found = pool.verify(full=args.full, sample=sample, seed=args.seed)
-    if pool.layout.table is None:
-        notes.append("files made elsewhere carry no hashes: sizes, indices and boundaries were compared")
-        return found
-    found += _counts(pool)
-    if pool.layout.remote is not None:
-        notes.append("in a store: prepare.json and what it names were not looked at")
-    else:
-        beside, told = check_beside(path)
-        notes += told
-        found += [*beside, *_card(pool)]
-    if args.full and not found:
-        found += _documents(pool, quiet=args.json)
-    return found
+def _checked(pool: Pool, args: argparse.Namespace) -> tuple[list[Finding], list[str]]:
+    with progress(quiet=args.json) as bars:
+        task = bars.add_task(f"{pool.name}: documents", total=pool.num_documents, note="", visible=args.full)
+        return check_soundness(
+            pool, full=args.full, sample=SAMPLE if args.sample is None else args.sample, seed=args.seed,
+            tell=lambda done, total: bars.update(task, completed=done),
+        )  # fmt: skip
 
 
 def _told(
@@ -140,29 +128,6 @@ def _told(
         "notes": notes,
         "round_trips": None if trips is None else trips.to_plain(),
     }
-
-
-def _card(pool: Pool) -> list[Finding]:
-    """The card's bytes are those that its contents are written as."""
-    path = pool.path / CARD_NAME
-    if path.read_bytes() == card_text(pool.card):
-        return []
-    return [Finding("contents", str(path), "the bytes it was written with", "other bytes that say the same")]
-
-
-def _counts(pool: Pool) -> list[Finding]:
-    """Records that were read are documents, or were left out for a reason."""
-    left = left_out(pool.card)
-    if left["adds_up"] is not False:
-        return []
-    given = f"{left['documents']:,} documents and {sum(left['reasons'].values()):,} left out"
-    return [Finding("counts", str(pool.path / CARD_NAME), f"{left['read']:,} records read", given)]
-
-
-def _documents(pool: Pool, *, quiet: bool) -> list[Finding]:
-    with progress(quiet=quiet) as bars:
-        task = bars.add_task(f"{pool.name}: documents", total=pool.num_documents, note="")
-        return document_findings(pool, lambda done, total: bars.update(task, completed=done))
 
 
 def _trips(pool: Pool, args: argparse.Namespace) -> RoundTrips:

@@ -1,0 +1,66 @@
+"""Whether a pool is what it was written as: its files, its card, what stands beside them, its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from recipe.pools.agreement import document_findings
+from recipe.pools.beside import check_beside
+from recipe.pools.card import CARD_NAME, card_text
+from recipe.pools.finding import Finding
+from recipe.pools.pool import Pool
+from recipe.pools.sheet import left_out
+
+SAMPLE = 0.01
+"""Share of the blocks of token files that are hashed, unless somebody says otherwise."""
+
+
+def check_soundness(
+    pool: Pool,
+    *,
+    full: bool,
+    sample: float | int = SAMPLE,
+    seed: int = 0,
+    tell: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[list[Finding], list[str]]:
+    """What is wrong with a pool, and what cannot be said of it.
+
+    Args:
+        pool: any.
+        full: read every byte, and hold the files of an own pool against each other, document by document.
+        sample: else blocks to hash, or the share of them.
+        seed: of the sample.
+        tell: called with documents done and their number.
+
+    Raises:
+        RecipeError: a file that cannot be opened.
+    """
+    found, notes = pool.verify(full=full, sample=sample, seed=seed), list[str]()
+    if pool.layout.table is None:
+        return found, ["files made elsewhere carry no hashes: sizes, indices and boundaries were compared"]
+    found += _counts(pool)
+    if pool.layout.remote is not None:
+        notes.append("in a store: prepare.json and what it names were not looked at")
+    else:
+        beside, notes = check_beside(pool.path)
+        found += [*beside, *_card(pool)]
+    if full and not found:
+        found += document_findings(pool, tell)
+    return found, notes
+
+
+def _card(pool: Pool) -> list[Finding]:
+    """The card's bytes are those that its contents are written as."""
+    path = pool.path / CARD_NAME
+    if path.read_bytes() == card_text(pool.card):
+        return []
+    return [Finding("contents", str(path), "the bytes it was written with", "other bytes that say the same")]
+
+
+def _counts(pool: Pool) -> list[Finding]:
+    """Records that were read are documents, or were left out for a reason."""
+    left = left_out(pool.card)
+    if left["adds_up"] is not False:
+        return []
+    given = f"{left['documents']:,} documents and {sum(left['reasons'].values()):,} left out"
+    return [Finding("counts", str(pool.path / CARD_NAME), f"{left['read']:,} records read", given)]
