@@ -14,7 +14,8 @@ from typing import BinaryIO
 from recipe.errors import RecipeError
 
 _LOCK = "writer.lock"
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Numbers of errors of a disk that is full."""
 
 
 def unfinished_folder(path: Path) -> Path:
@@ -117,7 +118,7 @@ class Workplace:
         try:
             yield
         except OSError as error:
-            if error.errno not in _NO_SPACE:
+            if error.errno not in NO_SPACE:
                 raise
             written = sum(file.stat().st_size for file in self.folder.iterdir())
             free = shutil.disk_usage(self.folder).free

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,21 +96,6 @@ def found_sources(seed: int = 0) -> tuple[FoundPool, ...]:
             generator="recipe",
         ),
     )
-
-
-def found_pools(
-    names: Sequence[str] | None = None, *, seed: int = 0
-) -> Mapping[str, Callable[[], Iterator[Document]]]:
-    """Iterators of documents by pool name.
-
-    Raises:
-        ValueError: a name that is none of the found pools.
-    """
-    pools = {pool.name: pool.documents for pool in found_sources(seed)}
-    unknown = sorted(set(names or ()) - set(pools))
-    if unknown:
-        raise ValueError(f"no found pool {', '.join(unknown)}; there are {', '.join(pools)}")
-    return {name: pools[name] for name in (names if names is not None else pools)}
 
 
 def prepare_found(out: Path, *, seed: int = 0, progress: Tell = tell_nobody) -> list[Pool]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from recipe.errors import RecipeError
+from recipe.pools.workplace import NO_SPACE
 from recipe.text.spill import remove_unfinished
-
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
@@ -28,7 +26,7 @@ def disk_errors(spill: Path, source_bytes: int | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _NO_SPACE:
+        if error.errno not in NO_SPACE:
             raise
         remove_unfinished(spill)
         written = sum(path.stat().st_size for path in spill.iterdir())

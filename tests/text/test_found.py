@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from recipe.text.dice import Dice
-from recipe.text.found import found_pools, found_sources
+from recipe.text.found import found_sources
 from recipe.text.found_maths import KINDS, maths_documents
 from recipe.text.found_teacher import teacher_documents, verify
 from recipe.text.lessons import LESSONS
@@ -17,7 +17,7 @@ NAMES = ["english", "chinese", "tutorials", "code", "teacher", "maths"]
 
 @pytest.fixture(scope="module")
 def documents():
-    return {name: list(read()) for name, read in found_pools().items()}
+    return {pool.name: list(pool.documents()) for pool in found_sources()}
 
 
 def test_six_pools_hold_text(documents):
@@ -43,8 +43,9 @@ def test_the_files_of_a_package_are_one_group_in_order(documents):
 
 
 def test_every_reading_gives_the_same(documents):
-    for name in ("code", "teacher", "maths", "chinese"):
-        assert list(found_pools([name])[name]()) == documents[name]
+    for pool in found_sources():
+        if pool.name in ("code", "teacher", "maths", "chinese"):
+            assert list(pool.documents()) == documents[pool.name]
 
 
 def test_another_seed_gives_other_arithmetic():
@@ -106,8 +107,3 @@ def test_the_guide_uses_the_words_of_the_product(documents):
 
 def test_every_pool_says_where_it_is_from():
     assert all(pool.origin and pool.licence for pool in found_sources())
-
-
-def test_an_unknown_name_is_the_callers_fault():
-    with pytest.raises(ValueError, match="no found pool klingon"):
-        found_pools(["klingon"])

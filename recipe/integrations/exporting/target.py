@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -14,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from recipe.errors import RecipeError
-from recipe.pools.workplace import sync, write_durably
+from recipe.pools.workplace import NO_SPACE, sync, write_durably
 from recipe.run.handover.staging import sha256_of
 
 STATEMENT, MANIFESTS, INDEX = "_export.json", "_manifests", "_manifest.json"
 """Readers of a folder of Parquet files pass over names that begin so."""
 _UNFINISHED, _LOCK = ".unfinished", ".writer"
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 Plain = dict[str, Any]
 
@@ -129,7 +127,7 @@ class Target:
             folder.mkdir()
             yield folder
         except OSError as error:
-            if error.errno not in _NO_SPACE:
+            if error.errno not in NO_SPACE:
                 raise
             free = shutil.disk_usage(self.path).free
             raise self.refused(

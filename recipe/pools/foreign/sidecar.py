@@ -19,12 +19,11 @@ from typing import BinaryIO
 
 from recipe.errors import RecipeError
 from recipe.pools.cache_folder import CACHE, cache_folder, named_cache_folder
-from recipe.pools.workplace import sync
+from recipe.pools.workplace import NO_SPACE, sync
 
 LOG = logging.getLogger("recipe.pools")
 """Told when something large is read or written on the way to a pool."""
 BESIDE = ".recipe"
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}
 
 Build = Callable[[tuple[Path, ...]], None]
@@ -69,7 +68,7 @@ def _build(paths: tuple[Path, ...], build: Build) -> None:
             written.replace(path)
         sync(paths[0].parent)
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in NO_SPACE:
             raise
         free = shutil.disk_usage(paths[0].parent).free
         raise RecipeError.single(
@@ -97,7 +96,7 @@ def _locked(source: Path, places: Sequence[Path], name: str) -> Iterator[Path]:
             place.mkdir(parents=True, exist_ok=True)
             lock, is_alone = _take(place / name)
         except OSError as error:
-            if error.errno in _FULL:
+            if error.errno in NO_SPACE:
                 raise
             reasons.append(f"{place} ({error.strerror})")
             continue
