@@ -15,6 +15,7 @@ from recipe.cli.main import main
 from tests.pools.loopback import store, upload
 
 URL = "s3://pools/english"
+OUTS = {"english": "here", URL: "there"}
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,10 @@ def test_nothing_is_written_there(bucket, in_tmp, capsys, words):
         main(["pools", *words])
     assert caught.value.code == 2
     assert "in a store" in capsys.readouterr().err
+
+
+def test_what_is_made_of_it_here_is_what_a_disk_gives(local, capsys):
+    assert answer(capsys, "pools", "overlap", "english", URL)[1]["documents"] == [[40, 100], [100, 40]]
+    made = {place: answer(capsys, "pools", "dedup", "--out", out, place)[1] for place, out in OUTS.items()}
+    kept, there = (told["pools"][0] for told in made.values())
+    assert there == {**kept, "path": "there/english"} and there["kept"]["documents"] == 60

@@ -102,3 +102,24 @@ def word_piece(folder: Path, decoder: str = "WordPiece") -> JsonTokenizer:
 
 DECODED_AS_WRITTEN = (byte_level, unbroken_bytes, fallback, unigram)
 """Those whose tokens, joined, are the text itself."""
+
+
+def change_rule(content, what):
+    """Change one rule of a byte-level ``tokenizer.json``, in place."""
+    split, last = content["pre_tokenizer"]["pretokenizers"]
+    if what == "normaliser":
+        content["normalizer"] = {"type": "NFKC"}
+    elif what == "dropout":
+        content["model"]["dropout"] = 0.5
+    elif what == "split":
+        split["pattern"]["Regex"] = r"\w+ ?"
+    elif what == "blank first":
+        last["add_prefix_space"] = True
+    elif what == "mark":
+        content["added_tokens"][0] |= {"special": False, "lstrip": True}
+    elif what == "byte":
+        del content["model"]["vocab"]["Ġ"]
+    elif what == "prefix":
+        content["model"]["continuing_subword_prefix"] = "##"
+    else:
+        raise AssertionError(what)

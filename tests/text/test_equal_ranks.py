@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from recipe.text.tokenizers import JsonTokenizer, load_tokenizer
 from recipe.text.tokenizers.equal_ranks import equal_ranks, merged_alike
 from recipe.text.tokenizers.splitting import SPLITS
-from tests.text.small_tokenizers import LINES, byte_level, composed, fallback
+from tests.text.small_tokenizers import LINES, byte_level, change_rule, composed, fallback
 from tests.text.test_tokenizer_kinds import make_twins
 
 LETTERS = {letter: number for number, letter in enumerate("abcd")}
@@ -118,19 +118,7 @@ def test_what_is_merged_alike_has_the_same_ids(merges, text, ignore):
 def test_rules_that_are_not_known_are_left_to_the_library(tmp_path, what):
     made, _ = make_twins(tmp_path, "gpt2")
     content = json.loads(made.read_text())
-    split, last = content["pre_tokenizer"]["pretokenizers"]
-    if what == "normaliser":
-        content["normalizer"] = {"type": "NFKC"}
-    elif what == "dropout":
-        content["model"]["dropout"] = 0.5
-    elif what == "split":
-        split["pattern"]["Regex"] = r"\w+ ?"
-    elif what == "blank first":
-        last["add_prefix_space"] = True
-    elif what == "byte":
-        del content["model"]["vocab"]["Ġ"]
-    else:
-        content["model"]["continuing_subword_prefix"] = "##"
+    change_rule(content, what)
     assert equal_ranks(content, specials=False) is None
 
 

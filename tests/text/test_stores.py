@@ -10,8 +10,6 @@ import sys
 
 import fsspec
 import pytest
-import s3fs
-from moto.server import ThreadedMotoServer
 
 from recipe.errors import RecipeError
 from recipe.text.preparation import PrepareOptions
@@ -19,6 +17,7 @@ from recipe.text.prepare import prepare_pool
 from recipe.text.readers import raw_batches, read_documents
 from recipe.text.sources import ReadOptions, list_sources
 from recipe.text.tokenizers import ByteTokenizer
+from tests.pools.loopback import store
 from tests.text.stored import RECORDS, members_of, write_arrow, write_jsonl, write_parquet, write_tar
 
 BYTES = ByteTokenizer()
@@ -39,23 +38,8 @@ def write_corpus(folder):
 @pytest.fixture(scope="module")
 def server():
     """The address of an S3 server in a thread; variables of the environment name it to every client."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    names = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    before = dict(os.environ)
-    os.environ.update(names)
-    s3fs.S3FileSystem.clear_instance_cache()
-    yield names["AWS_ENDPOINT_URL"]
-    s3fs.S3FileSystem.clear_instance_cache()
-    os.environ.clear()
-    os.environ.update(before)
-    server.stop()
+    with store() as proxy:
+        yield proxy.address
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from recipe.text.tokenizers.composing import composed, composed_spans
 from recipe.text.tokenizers.rank_files import PATTERNS, as_bytes
 from recipe.text.tokenizers.splitting import SPLITS, keeps_seams, pieces
 from recipe.text.vocabulary import token_bytes
-from tests.text.small_tokenizers import LINES
+from tests.text.small_tokenizers import LINES, change_rule
 
 TEXT = st.text(st.characters(codec="utf-8"))
 
@@ -138,17 +138,7 @@ def test_a_long_text_has_the_ids_it_has_in_one_piece(split, specials, tmp_path):
 def test_a_text_stays_whole_where_rules_might_reach_across(tmp_path, what):
     made, _ = make_twins(tmp_path, "gpt2")
     content = json.loads(made.read_text())
-    split, last = content["pre_tokenizer"]["pretokenizers"]
-    if what == "normaliser":
-        content["normalizer"] = {"type": "NFKC"}
-    elif what == "dropout":
-        content["model"]["dropout"] = 0.5
-    elif what == "split":
-        split["pattern"]["Regex"] = r"\w+ ?"
-    elif what == "mark":
-        content["added_tokens"][0] |= {"special": False, "lstrip": True}
-    else:
-        last["add_prefix_space"] = True
+    change_rule(content, what)
     assert not keeps_seams(content, specials=False)
 
 
