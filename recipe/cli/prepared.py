@@ -11,6 +11,7 @@ from rich.console import Group
 from recipe.pools.beside import QUARANTINE_NAME
 from recipe.pools.pool import Pool
 from recipe.pools.reasons import DUPLICATE, EMPTY, OTHER_SPLIT
+from recipe.pools.sheet import repeated_tokens
 from recipe.pools.splits import SPLIT
 from recipe.report.tables import table
 
@@ -27,7 +28,7 @@ def summary(pool: Pool) -> dict[str, Any]:
         "longest": card.max_document_tokens,
         "parts": pool.num_parts,
         **({} if pool.sections is None else {"sections": len(pool.sections)}),
-        **({} if pool.repeats is None else {"repeated": _repeated(pool)}),
+        **({} if pool.repeats is None else {"repeated": repeated_tokens(pool.repeats)}),
         "tokenizer": {
             "name": card.tokenizer_name,
             "fingerprint": card.tokenizer,
@@ -37,12 +38,6 @@ def summary(pool: Pool) -> dict[str, Any]:
         "left_out": dict(card.dropped),
         "fingerprint": pool.fingerprint,
     }
-
-
-def _repeated(pool: Pool) -> int:
-    spans = pool.repeats
-    assert spans is not None
-    return int((spans[:, 1] - spans[:, 0]).sum())
 
 
 def pool_table(pool: Pool) -> Group:
@@ -58,7 +53,7 @@ def pool_table(pool: Pool) -> Group:
     if pool.needs is not None:
         rows.append(("needs of sections", len(pool.needs)))
     if pool.repeats is not None:
-        rows.append(("tokens that repeat others of their document or group", _repeated(pool)))
+        rows.append(("tokens that repeat others of their document or group", repeated_tokens(pool.repeats)))
     rows.append(("end marks" if pool.leads is None else "marks and markers", card.special_tokens))
     rows.append(("longest document", card.max_document_tokens))
     if read["repaired"] and SPLIT not in card.source:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +21,7 @@ from recipe.pools.splits import SPLIT
 from recipe.pools.tag_counts import tag_counts
 from recipe.pools.views import held_documents
 
+_PIECE = 1 << 20
 LARGEST, VALUES = 5, 8
 _REASONS = (EMPTY, DUPLICATE, OTHER_SPLIT)
 """Of what `prepare` counts beside the records in its quarantine."""
@@ -114,16 +115,26 @@ def _groups(pool: Pool) -> dict[str, Any] | None:
     """Units of several documents; None where every document is a unit."""
     if pool.units is None:
         return None
-    members = pool.members
-    starts = np.asarray(pool.units)
-    sizes = np.diff(starts) if members is None else starts[members + 1] - starts[members]
-    several = sizes[sizes > 1]
+    of_several = documents = most = 0
+    for sizes in _unit_sizes(pool.units, pool.members):
+        several = sizes[sizes > 1]
+        of_several, documents = of_several + len(several), documents + int(several.sum())
+        most = max(most, int(sizes.max()))
     return {
-        "units": len(sizes),
-        "of_several": len(several),
-        "documents": int(several.sum()),
-        "most_documents": int(sizes.max(initial=0)),
+        "units": pool.num_units,
+        "of_several": of_several,
+        "documents": documents,
+        "most_documents": most,
     }
+
+
+def _unit_sizes(units: NDArray[np.int64], members: NDArray[np.int64] | None) -> Iterator[NDArray[np.int64]]:
+    """Documents of each unit, or of those that are members, some at a time."""
+    count = len(units) - 1 if members is None else len(members)
+    for start in range(0, count, _PIECE):
+        stop = min(start + _PIECE, count)
+        some = np.arange(start, stop) if members is None else members[start:stop]
+        yield units[some + 1] - units[some]
 
 
 def _boundaries(pool: Pool) -> dict[str, int]:
@@ -136,10 +147,15 @@ def _boundaries(pool: Pool) -> dict[str, int]:
     if pool.needs is not None:
         found["needs of sections"] = len(pool.needs)
     if pool.repeats is not None:
-        found["tokens that repeat others of their document or group"] = int(np.diff(pool.repeats).sum())
+        found["tokens that repeat others of their document or group"] = repeated_tokens(pool.repeats)
     if pool.leads is not None:
-        found["documents with special tokens in front"] = int((pool.leads > 0).sum())
+        found["documents with special tokens in front"] = int(np.count_nonzero(pool.leads))
     return found
+
+
+def repeated_tokens(spans: NDArray[np.int64]) -> int:
+    """Tokens in spans, int64[n, 2], that repeat others of their document or group."""
+    return int(spans[:, 1].sum() - spans[:, 0].sum())
 
 
 def _mark(mark: int | None, stored: str) -> dict[str, Any]:
