@@ -43,6 +43,13 @@ def test_each_row_of_any_list_of_numbers_is_a_document(tmp_path, ending, value, 
     assert pool.verify(full=True) == []
 
 
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.int16()])
+def test_N07_a_negative_id_in_a_column_is_refused_where_it_stands(tmp_path, kind):
+    table(tmp_path / "a.parquet", pa.list_(kind), [[1, 2], [3, -100]])
+    with pytest.raises(RecipeError, match=r"id -100 at token 3\n    expected  ids from 0 on"):
+        open_pool(tmp_path / "a.parquet", "p")
+
+
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 def test_rows_of_fixed_length_are_documents_unless_marks_are(tmp_path, ending):
     rows = [[1, 0, 2], [3, 4, 0], [0, 5, 0]]

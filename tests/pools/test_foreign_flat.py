@@ -43,6 +43,12 @@ def test_F03_a_header_is_recognised_and_never_read_as_data(tmp_path):
     assert with_head.stored(0).tolist() == without.stored(0).tolist() == ids.tolist()
 
 
+def test_N07_a_negative_id_is_refused_where_it_stands(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([*TEN, -7, 0], np.int32))
+    with pytest.raises(RecipeError, match=r"id -7 at token 10\n    expected  ids from 0 on"):
+        open_pool(tmp_path / "a.npy", "p", eos=0)
+
+
 def test_F03_a_headerless_npy_asks_for_its_type(tmp_path):
     for number in range(3):
         raw(tmp_path / f"{number}.npy", TEN)
@@ -194,7 +200,7 @@ def test_a_scan_in_chunks_finds_marks_at_their_edges(tmp_path):
 
 def test_N07_ids_out_of_range_are_found_with_file_and_position(tmp_path):
     np.save(tmp_path / "shard-1.npy", np.array([1, 2, 3, 4, 5, 63_999, -1, 0], np.int32))
-    pool = open_pool(tmp_path, "a", eos=0)
+    pool = open_pool(tmp_path, "a", form=Form(documents="file"))  # no mark is looked for
     high, low = pool.check_ids(32_000)
     assert f"id 63999 at position 5 of {tmp_path / 'shard-1.npy'}" in high.given
     assert f"id -1 at position 6 of {tmp_path / 'shard-1.npy'}" in low.given

@@ -21,7 +21,7 @@ from recipe.pools.foreign.identity import key_of
 from recipe.pools.foreign.lists_of_ids import Rows
 from recipe.pools.foreign.scanning import MarkEnds
 from recipe.pools.foreign.sidecar import LOG, derived
-from recipe.pools.foreign.token_file import Stretch, TokenFile, refuse
+from recipe.pools.foreign.token_file import Stretch, TokenFile, refuse, refuse_negative
 
 _FORMAT = 1
 _LARGE_BYTES = 1 << 28
@@ -144,6 +144,7 @@ def _unended(tokens: Stretch, kind: str, mark: int | None) -> int:
 def _narrowed(ids: NDArray[Any], encoded: Encoded, at: int) -> NDArray[Any]:
     """The ids in the type they are kept in, all of them as they were."""
     dtype = encoded.dtype
+    refuse_negative(encoded.path, ids, at)
     if ids.dtype == dtype or not len(ids):
         return ids.astype(dtype, copy=False)
     limits = np.iinfo(dtype)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recipe.pools.foreign.ends import ENDS, INT64, EndsWriter
 from recipe.pools.foreign.identity import key_of
 from recipe.pools.foreign.sidecar import LOG, derived
-from recipe.pools.foreign.token_file import Stretch
+from recipe.pools.foreign.token_file import Stretch, refuse_negative
 from recipe.pools.mapped import cannot_open, too_short
 
 _FORMAT = 1
@@ -56,6 +56,7 @@ def scan_into(writer: EndsWriter, tokens: Stretch, mark: int, *, begins: bool) -
                     size = tokens.path.stat().st_size
                     needed = tokens.start_byte + tokens.count * tokens.dtype.itemsize
                     raise too_short(tokens.path, size, needed)
+                refuse_negative(tokens.path, chunk, ends.seen)
                 ends.take(chunk)
     except OSError as error:
         raise cannot_open(tokens.path, error) from error

@@ -76,6 +76,16 @@ def refuse(path: Path, *, given: object, expected: str, fix: str) -> RecipeError
     return RecipeError.single(str(path.parent), str(path), given=str(given), expected=expected, fix=fix)
 
 
+def refuse_negative(path: Path, ids: NDArray[Any], first: int) -> None:
+    """Raise RecipeError where an id is negative; the first of ``ids`` is token ``first`` of the file."""
+    if ids.dtype.kind == "i" and len(ids) and ids.min() < 0:
+        at = int(np.argmax(ids < 0))
+        raise refuse(
+            path, given=f"id {ids[at]} at token {first + at}", expected="ids from 0 on",
+            fix="correct the file, or what is said of it: no model has a negative id",
+        )  # fmt: skip
+
+
 def check_ends(ends: NDArray[np.int64], num_tokens: int, path: Path) -> None:
     """Ends of documents rise and the last one is that of the tokens.
 
