@@ -15,7 +15,7 @@ from recipe.config.places import place
 from recipe.errors import Problem, RecipeError
 from recipe.pools.chosen_ids import ChosenIds
 from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, folder_above
-from recipe.pools.copied import existing_copy, write_copy
+from recipe.pools.copied import existing_copy, refuse_inside, write_copy
 from recipe.pools.lengths import body_lengths
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
@@ -77,6 +77,7 @@ def dedup_pools(
             folders of one name, or something else at ``out``.
     """
     folders = _named(pools)
+    refuse_inside(Path(out))
     if ids is not None and len(folders) > 1:
         given, fix = f"{len(folders)} pools", "give the ids of each pool with that pool alone"
         raise RecipeError.single("dedup", "ids", given=given, expected="one pool", fix=fix)
@@ -89,10 +90,9 @@ def dedup_pools(
         found = [decided.of(index, Path(out)) for index in range(len(opened))]
         if dry_run:
             return found
-        joined, written = JoinedTags(file, tags.places()), []
-        for index, one in enumerate(found):
-            written.append(decided.write(index, one, joined, tell))
-        return written
+        joined = JoinedTags(file, tags.places())
+        there = [decided.existing(index, one) for index, one in enumerate(found)]
+        return [decided.write(index, one, joined, (there[index], tell)) for index, one in enumerate(found)]
 
 
 def _named(pools: Sequence[Path | str]) -> dict[str, Path]:
@@ -217,27 +217,38 @@ class _Decided:
             needed=int(self._stay[index]),
         )
 
-    def write(self, index: int, one: Deduplicated, tags: JoinedTags, tell: Tell) -> Deduplicated:
-        """Write one pool, or leave it as it is where it is written already."""
-        pool, base = self._pools[index], int(self._bases[index])
-        if not one.kept_documents:
-            tell(f"{one.path}: every document is elsewhere, nothing is written")
-            return one
+    def _statement(self, index: int, one: Deduplicated) -> dict[str, object]:
         statement = {
             "version": DEDUP_VERSION,
             "pools": [[other.name, other.fingerprint] for other in self._pools],
-            "pool": pool.name,
+            "pool": self._pools[index].name,
             "duplicates_of": dict(one.duplicates_of),
             **({} if self._ids is None else {"ids": self._ids.to_plain()}),
         }
-        new = existing_copy(one.path, pool, {DEDUPLICATED: statement})
+        return {DEDUPLICATED: statement}
+
+    def existing(self, index: int, one: Deduplicated) -> Pool | None:
+        """The pool that is written already, asked of all before any is written; else RecipeError."""
+        if not one.kept_documents:
+            return None
+        return existing_copy(one.path, self._pools[index], self._statement(index, one))
+
+    def write(
+        self, index: int, one: Deduplicated, tags: JoinedTags, there: tuple[Pool | None, Tell]
+    ) -> Deduplicated:
+        """Write one pool, or leave it as it is where it is written already."""
+        pool, base = self._pools[index], int(self._bases[index])
+        new, tell = there
+        if not one.kept_documents:
+            tell(f"{one.path}: no document stays, nothing is written")
+            return one
         if new is not None:
             tell(f"{one.path} is up to date")
         else:
             new = write_copy(
                 pool, self._chosen(index), one.path,
                 tags=lambda number: tags.of(base + number),
-                source={DEDUPLICATED: statement}, left_out=one.left_out,
+                source=self._statement(index, one), left_out=one.left_out,
             )  # fmt: skip
         with new:
             return replace(one, fingerprint=new.fingerprint)

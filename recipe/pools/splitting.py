@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recipe.errors import Problem, RecipeError
 from recipe.pools.adopting import refuse_pairs
 from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, digests_of, folder_above
-from recipe.pools.copied import existing_copy, write_copy
+from recipe.pools.copied import existing_copy, refuse_inside, write_copy
 from recipe.pools.dedup import needed_documents
 from recipe.pools.pool import Pool
 from recipe.pools.reasons import OTHER_SPLIT, WITHDRAWN
@@ -44,6 +44,7 @@ def split_pool(
     """
     folder = Path(out)
     refuse_pairs(pool, folder)
+    refuse_inside(folder)
     check_others(folder, split)
     if SPLIT in pool.card.source:
         raise RecipeError.single(
@@ -65,10 +66,11 @@ def split_pool(
         )  # fmt: skip
     gone = {OTHER_SPLIT: sum(left_out), WITHDRAWN: len(pool.erased)}
     gone = {reason: count for reason, count in gone.items() if count}
+    sources = {name: {SPLIT: {**split.to_plain(), "name": name, "documents": counts}} for name in split.names}
+    there = {name: existing_copy(folder / name, pool, source) for name, source in sources.items()}
     pools = dict[str, Pool]()
-    for index, name in enumerate(split.names):
-        source = {SPLIT: {**split.to_plain(), "name": name, "documents": counts}}
-        if (new := existing_copy(folder / name, pool, source)) is None:
+    for index, (name, source) in enumerate(sources.items()):
+        if (new := there[name]) is None:
             reasons = {OTHER_SPLIT: left_out[index]} if left_out[index] else {}
             if not index and len(pool.erased):
                 reasons[WITHDRAWN] = len(pool.erased)

@@ -176,6 +176,19 @@ def test_what_is_there_already_stays_and_something_else_is_refused(tmp_path):
         dedup_pools([tmp_path / "a"], tmp_path)
 
 
+def test_nothing_is_written_where_one_pool_is_in_the_way_nor_into_a_pool(tmp_path):
+    make(tmp_path / "a", ["a", "b"])
+    make(tmp_path / "b", ["b", "c"])
+    make(tmp_path / "out" / "b", ["d"])
+    before = contents(tmp_path)
+    with pytest.raises(RecipeError, match="another pool"):
+        dedup_pools([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    for inside in (tmp_path / "a", tmp_path / "b" / "new"):
+        with pytest.raises(RecipeError, match="inside the pool"):
+            dedup_pools([tmp_path / "a", tmp_path / "b"], inside)
+    assert contents(tmp_path) == before
+
+
 def test_a_dry_run_counts_and_writes_nothing(tmp_path):
     make(tmp_path / "a", ["a", "b"])
     make(tmp_path / "b", ["b", "c"])

@@ -62,6 +62,18 @@ def test_splitting_later_is_splitting_while_reading(tmp_path_factory, rows, drop
         assert all(set(one.duplicates_of) <= {one.name} for one in found)  # no text is in two splits
 
 
+def test_no_split_is_written_where_one_of_them_is_in_the_way_nor_into_a_pool(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [{"id": i, "text": f"t{i}"} for i in range(60)])
+    pool = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "a", BYTES)
+    prepare_pool([tmp_path / "a.jsonl"], tmp_path / "out" / THREE.names[-1], BYTES)
+    before = contents(tmp_path)
+    with pytest.raises(RecipeError, match="another pool"):
+        split_pool(pool, THREE, tmp_path / "out")
+    with pytest.raises(RecipeError, match="inside the pool"):
+        split_pool(pool, THREE, tmp_path / "a")
+    assert contents(tmp_path) == before
+
+
 def test_what_is_there_stays_and_another_split_is_refused(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", [{"id": i, "text": f"t{i}"} for i in range(60)])
     pool = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "a", BYTES)
