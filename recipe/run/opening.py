@@ -195,25 +195,30 @@ def _other_course(folder: RunFolder, state: State, after: Row | None) -> RecipeE
 def open_place(
     folder: RunFolder, place: Place, paths: Mapping[str, Path], *, accept_data_change: bool = False
 ) -> Run:
-    """A handle at a place, with the pools at these paths."""
-    state = place.state
-    pools = open_pools(state.recipe, paths)
-    differing = changed(state.holdings, pools)
+    """A handle at a place, with the pools at these paths; they are closed where there can be none."""
+    pools = open_pools(place.state.recipe, paths)
     try:
-        refuse_retokenised(state.holdings, {name: pools[name] for name in differing}, str(folder.path))
+        differing = changed(place.state.holdings, pools)
+        others = {name: pools[name] for name in differing}
+        refuse_retokenised(place.state.holdings, others, str(folder.path))
         if differing and accept_data_change and not place.from_state:
-            if problems := pool_problems(state.recipe, pools):
-                raise RecipeError("pools that do not go together", problems)
-            withdrawn = cleared(folder, state.withdrawn, pools, list(differing))
-        else:
-            refuse_changed(differing, fix=NEW_DATA)
+            return _with_other_data(folder, place, pools, differing)
+        refuse_changed(differing, fix=NEW_DATA)
+        return handle(folder, place, subject_of(place, pools, differing), pools)
     except RecipeError:
         close_pools(pools.values())
         raise
+
+
+def _with_other_data(
+    folder: RunFolder, place: Place, pools: Mapping[str, Pool], differing: Mapping[str, tuple[str, str]]
+) -> Run:
+    """A handle whose first checkpoint says that pools hold other data from here on."""
+    state, snapshot = place.state, place.state.snapshot
+    if problems := pool_problems(state.recipe, pools):
+        raise RecipeError("pools that do not go together", problems)
+    withdrawn = cleared(folder, state.withdrawn, pools, list(differing))
     subject = subject_of(place, pools, differing)
-    if not differing:
-        return handle(folder, place, subject, pools)
-    snapshot = state.snapshot
     marks = {name: {"before": a, "after": b} for name, (a, b) in differing.items()}
     replaced = {k for k, name in enumerate(state.recipe.pools) if name in differing}
     turning = Turning(
