@@ -8,9 +8,9 @@ import numpy as np
 
 from recipe.text.sources import ReadOptions
 
-WIDEST = 2 * ReadOptions().max_line_bytes
-"""Bytes of a text in memory at most: a line, its record and its tokens are there together, and are below
-1.5 GiB then. More where more bytes of a line are asked for."""
+WIDEST = 3 * ReadOptions().max_line_bytes
+"""Twice the bytes of a line and once those of its text in memory, at most: a line, its record and its tokens
+are there together, and are below 1.5 GiB then. More where more bytes of a line are asked for."""
 
 _CHUNK = 1 << 20
 _HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
@@ -22,10 +22,13 @@ def check_width(data: bytes, max_line_bytes: int) -> str:
     >>> check_width("short, with an emoji: \U0001f600".encode(), 100)
     ''
     """
-    limit = max(WIDEST, 2 * max_line_bytes)
-    if 4 * len(data) <= limit or (size := memory_of(data)) <= limit:
+    limit = max(WIDEST, 3 * max_line_bytes)
+    if 6 * len(data) <= limit or (size := 2 * len(data) + memory_of(data)) <= limit:
         return ""
-    return f"at most {limit:,} bytes in memory; its widest character makes it {size:,}"
+    return (
+        f"at most {limit:,} bytes in memory, for twice the line and once its text; "
+        f"its widest character makes them {size:,}"
+    )
 
 
 def memory_of(data: bytes) -> int:

@@ -83,16 +83,27 @@ def test_T04_one_emoji_in_a_line_that_then_takes_too_much_memory_is_named_and_le
     tmp_path, monkeypatch, escaped
 ):
     """A character of four bytes makes every other one of its text as wide."""
-    monkeypatch.setattr("recipe.text.widths.WIDEST", 4000)
+    monkeypatch.setattr("recipe.text.widths.WIDEST", 6000)
     file = tmp_path / "a.jsonl"
     texts = ["x" * 1500, "x" * 1500 + "\U0001f600", "x" * 900 + "\U0001f600", "\u4e2d" * 600]
     file.write_text("".join(json.dumps({"text": t}, ensure_ascii=escaped) + "\n" for t in texts), "utf-8")
-    with pytest.raises(RecipeError, match=r"a\.jsonl:2[\s\S]*at most 4,000 bytes in memory"):
+    with pytest.raises(RecipeError, match=r"a\.jsonl:2[\s\S]*at most 6,000 bytes in memory"):
         read(file, max_line_bytes=2000)
     kept, tally, _ = read(file, max_line_bytes=2000, on_bad="skip")
     assert kept == [texts[0], texts[2], *([] if escaped else [texts[3]])]
     assert tally.quarantined["too_long"] == 2 - (not escaped)
     assert read(file, max_line_bytes=8000)[0] == texts
+
+
+@pytest.mark.parametrize(("characters", "fits"), [(1480, True), (1500, False)])
+def test_T04_one_chinese_character_doubles_the_text_and_the_line_counts_too(
+    tmp_path, monkeypatch, characters, fits
+):
+    """Two bytes a byte of the line and two a character: about 4 x 1,500 are the limit."""
+    monkeypatch.setattr("recipe.text.widths.WIDEST", 6000)
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps({"text": "x" * characters + "\u4e2d"}, ensure_ascii=False) + "\n", "utf-8")
+    assert len(read(file, max_line_bytes=2000, on_bad="skip")[0]) == fits
 
 
 @pytest.mark.parametrize("content_bytes", [9, 10, 11])
