@@ -37,7 +37,8 @@ def check_soundness(
     """
     found, notes = pool.verify(full=full, sample=sample, seed=seed), list[str]()
     if pool.layout.table is None:
-        return found, ["files made elsewhere carry no hashes: sizes, indices and boundaries were compared"]
+        told = "files made elsewhere carry no hashes: sizes, indices and boundaries were compared"
+        return found, [told, *pool.layout.notes]
     found += _counts(pool)
     if pool.layout.remote is not None:
         notes.append("in a store: prepare.json and what it names were not looked at")

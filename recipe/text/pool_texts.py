@@ -31,7 +31,7 @@ def maker_of(pool: Pool, spec: str | None) -> Tokenizer:
             "tokenizer",
             given="nothing" if spec is None else f"{spec}: tokenizer {found}",
             expected=f"{pool.card.tokenizer_name or 'the one'} that made it, {made_by or 'not stated'}",
-            fix="name it with --pool-tokenizer",
+            fix="name it with --pool-tokenizer (show and verify: --tokenizer)",
         )
     return tokenizer
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import recipe
@@ -218,3 +219,12 @@ def test_changed_tokens_are_never_blessed(rich, capsys):
     assert (code, told["same"], told["written"]) == (1, False, False)
     assert [one["check"] for one in told["findings"]] == ["tokens"]
     assert (rich / "card.json").read_bytes() == before
+
+
+def test_D04_documents_without_an_end_mark_are_told(in_tmp, capsys):
+    Path("raw").mkdir()
+    np.array([1, 2, 0, 3, 4], "<u2").tofile("raw/x.bin")
+    np.array([5, 6, 0], "<u2").tofile("raw/y.bin")
+    code, told = answer(capsys, "pools", "verify", "raw", "--eos", "0", "--dtype", "uint16")
+    assert code == 0
+    assert "1 of 2 files end without the mark 0 (the first is x.bin)" in told["pools"][0]["notes"][1]
