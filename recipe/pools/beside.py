@@ -18,6 +18,8 @@ RECORD_NAME = "prepare.json"
 """In a prepared pool: settings, inputs with their hashes, counts."""
 QUARANTINE_NAME = "quarantine.jsonl"
 """In a prepared pool, if any record was left out: source, line (or row, member), reason."""
+_UNSEALED = frozenset({"format", "settings", "inputs", "read"})
+"""Keys of a record that an older version wrote, without a hash: any other is a damaged one's."""
 BESIDE = (QUARANTINE_NAME,)
 """Files whose sizes and hashes the record states, where they are."""
 
@@ -46,7 +48,7 @@ def check_beside(folder: Path) -> tuple[list[Finding], list[str]]:
         stated = record.pop("hash", None)
     except (ValueError, AttributeError, RecursionError):
         return [Finding("contents", str(path), "a JSON record with its hash", "something else")], []
-    if stated is None and data == _text(record):
+    if stated is None and record.keys() <= _UNSEALED and data == _text(record):
         older = [path.name, *(name for name in BESIDE if (folder / name).is_file())]
         return [], [f"{folder / name}: no hash on record, written by an older version" for name in older]
     found = content_hash(record)

@@ -164,6 +164,14 @@ def test_a_pool_made_before_records_were_sealed_is_noted_not_blamed(prepared, ca
     assert len(told["pools"][0]["notes"]) == 2
 
 
+@pytest.mark.parametrize("key", ["hash", "beside", "settings"])
+def test_a_record_whose_key_was_changed_is_a_finding(prepared, capsys, key):
+    path = prepared / "prepare.json"
+    path.write_bytes(path.read_bytes().replace(f'"{key}"'.encode(), f'"{key[:-1]}q"'.encode(), 1))
+    code, told = answer(capsys, "pools", "verify", prepared, "--full")
+    assert code == 1 and "prepare.json" in json.dumps(told["pools"][0]["findings"])
+
+
 def test_a_lost_card_is_written_anew_with_the_fingerprint_it_had(prepared, capsys):
     capsys.readouterr()
     before = read_card(prepared)
