@@ -11,7 +11,7 @@ from rich.progress import Progress as Bars
 
 from recipe.cli.output import print_json, print_tables, progress, say
 from recipe.cli.prepare_words import add_words, options_of
-from recipe.cli.prepared import pool_table, splits_table, summary
+from recipe.cli.prepared import has_any, pool_table, splits_table, summary
 from recipe.pools.about import describe_pool, read_about
 from recipe.pools.card import CARD_NAME, read_card
 from recipe.pools.pool import Pool
@@ -82,6 +82,11 @@ def _show(args: argparse.Namespace, pools: Mapping[str, Pool], *, is_split: bool
             "warning: no marker was written: it stands in front of the documents of a group, and no "
             "document has one (--group-key, --group-depth)"
         )
+    if args.group_key is not None and not has_any(pools.values(), "group_int", "group_str"):
+        say(f"warning: no document has a group: no record has the key {args.group_key!r} (--group-key)")
+    if args.tag_key and not has_any(pools.values(), "tags"):
+        keys = ", ".join(map(repr, args.tag_key))
+        say(f"warning: no document has a tag: no record has the key {keys} (--tag-key)")
 
 
 def _say_undescribed(extends: Path, pools: Iterable[Pool]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from recipe.pools.pool import Pool
 from recipe.pools.reasons import DUPLICATE, EMPTY, OTHER_SPLIT
 from recipe.pools.sheet import repeated_tokens
 from recipe.pools.splits import SPLIT
+from recipe.pools.table import row_groups
 from recipe.report.tables import table
 
 
@@ -78,3 +79,11 @@ def splits_table(out: Path, pools: Mapping[str, Pool]) -> Group:
     rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in left_out.items() if count]
     counts = [(what, f"{count:,}") for what, count in rows]
     return table(f"splits {out}", ("what", "how many"), counts, caption=_quarantine(out, read))
+
+
+def has_any(pools: Collection[Pool], *columns: str) -> bool:
+    """Whether any document has a value in one of the columns of the document tables; no documents: True."""
+    groups = (table for pool in pools for table in row_groups(pool.layout.table_file(), columns))
+    if not any(pool.num_documents for pool in pools):
+        return True
+    return any(table[name].null_count < len(table) for table in groups for name in columns)

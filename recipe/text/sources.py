@@ -75,6 +75,11 @@ class ReadOptions:
                 "reading", "place_ids", given=f"with id_key {self.id_key!r}", expected="one of them",
                 fix="name the key of the ids, or take places for them",
             )  # fmt: skip
+        if self.group_depth is not None and self.group_key is not None:
+            raise RecipeError.single(
+                "reading", "group_depth", given=f"{self.group_depth} with group_key {self.group_key!r}",
+                expected="one of them", fix="take the groups of the records, or those of the folders",
+            )  # fmt: skip
         if self.max_line_bytes < 1:
             raise ValueError(f"max_line_bytes is at least 1, not {self.max_line_bytes}")
         if self.group_depth is not None and self.group_depth < 1:

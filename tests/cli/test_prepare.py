@@ -52,3 +52,12 @@ def test_a_pool_inside_its_source_is_no_source_of_itself(tree, capsys, out):
     (half / "left.txt").write_text("left of an interrupted preparation")
     assert made(capsys, out, "tree") == first
     assert first["documents"] == 2
+
+
+@pytest.mark.parametrize(("option", "what"), [("--group-key", "group"), ("--tag-key", "tag")])
+def test_a_key_that_no_record_has_is_told(in_tmp, capsys, option, what):
+    (in_tmp / "a.jsonl").write_text('{"text": "a", "lang": null}\n{"text": "b", "repo": 7}\n')
+    assert main(["prepare", "p", "a.jsonl", option, "repoo"]) == 0
+    assert f"warning: no document has a {what}: no record has the key 'repoo'" in capsys.readouterr().err
+    assert main(["prepare", "q", "a.jsonl", option, "repo"]) == 0
+    assert "warning" not in capsys.readouterr().err

@@ -286,6 +286,11 @@ def test_N01_ids_above_16_bits_are_read_back(tmp_path):
     assert pool.tokens(0).tolist() == [70_000, 100_257, 119_546]
 
 
+def test_groups_of_records_and_of_folders_are_not_asked_for_together():
+    with pytest.raises(RecipeError, match="group_depth\n    given     1 with group_key 'repo'"):
+        ReadOptions(group_key="repo", group_depth=1)
+
+
 def test_repeated_ids_are_named_with_both_places_and_places_can_be_the_ids(tmp_path):
     for part in range(2):
         write_jsonl(tmp_path / "in" / f"{part}.jsonl", records(10)[4 * part :])
