@@ -15,11 +15,13 @@ Difference = tuple[str, Any, Any]
 """Key, what it must be, what it is."""
 _FOREVER = ("seed", "count", "labels", "tokenizer", "start", "simulate_budget")
 """Keys of a recipe that hold from a run's first step to its last."""
-_OF_A_POOL = (
-    *("block_units", "eos", "bos", "dtype", "column", "documents", "boundaries", "renamed_from"),
+OF_BLOCKS = (
+    *("block_units", "eos", "bos", "dtype", "column", "documents", "boundaries"),
     *("of", "where", "min_tokens", "max_tokens", "by"),
 )
-"""Keys that fix what a pool's blocks are."""
+"""Keys of a pool that fix what is in its blocks."""
+_OF_A_POOL = (*OF_BLOCKS, "renamed_from")
+"""Keys of a pool that hold as long as it is read."""
 
 
 def amended(at: State, old: Intent, new: Intent, renewed: Collection[str] = ()) -> tuple[State, bool]:

@@ -27,10 +27,6 @@ from recipe.errors import RecipeError
 COPY = "parent.yaml"
 _NEW_SEED = ("seed", "tokenizer", "start")
 """What a branch may have otherwise though an amendment may not."""
-_OF_FRESH = (
-    *("block_units", "eos", "bos", "dtype", "column", "documents", "boundaries"),
-    *("of", "where", "min_tokens", "max_tokens", "by"),
-)
 _DATA = ("continue", "fresh")
 _SHARES = ("quotas", "weights", "quotas_tokens", "objective")
 
@@ -161,7 +157,7 @@ def _renamed(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
 def _base(course: Following, entry: Entry, parent: Parent, branch: tuple[Intent, Wish]) -> tuple[State, bool]:
     """The state that the branch's steps go on from, as far as it follows without the pools."""
     intent, wish = branch
-    allowed = {*_NEW_SEED, *(f"pools.{name}.{key}" for name in wish.fresh for key in _OF_FRESH)}
+    allowed = {*_NEW_SEED, *(f"pools.{name}.{key}" for name in wish.fresh for key in bases.OF_BLOCKS)}
     for key, expected, observed in bases.behind(parent.called, intent, parent.state):
         if key not in allowed:
             course.say(entry, "behind", f"recipe: {key}", shown(expected), shown(observed))

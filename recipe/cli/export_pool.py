@@ -11,10 +11,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from recipe.cli.file_words import FILE_WORDS, file_words
+from recipe.cli.file_words import file_words
 from recipe.cli.options import split_words
 from recipe.cli.output import print_json, progress
 from recipe.config import PoolConfig, parse_yaml
+from recipe.config.files import READ_KEYS
 from recipe.config.places import is_stored, place
 from recipe.config.problems import faults_of
 from recipe.config.sources import locate
@@ -35,7 +36,7 @@ _OF_SEQUENCES = {
     "--rows-per-file": "rows_per_file", "--pools-root": "pools_root", "--config-dir": "config_dir",
 }  # fmt: skip
 _OF_POOLS = {"--where": "where", "--tokens-per-file": "tokens_per_file"}
-_OF_POOLS |= {f"--{key}": key for key in FILE_WORDS}
+_OF_POOLS |= {f"--{key}": key for key in READ_KEYS}
 
 
 def is_pool(words: Sequence[str], config_dir: Path | None) -> bool:

@@ -7,13 +7,10 @@ from pathlib import PurePosixPath
 from typing import Any, get_args
 
 from recipe.cli.options import whole
-from recipe.config.files import Delimiter, TokenType
+from recipe.config.files import READ_KEYS, Delimiter, TokenType
 from recipe.pools.foreign.form import Form
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
-
-FILE_WORDS = ("eos", "bos", "dtype", "column", "documents", "boundaries")
-"""Keys of a pool, and options without their dashes."""
 
 
 def add_file_words(parser: argparse.ArgumentParser) -> None:
@@ -40,4 +37,4 @@ def open_worded(path: str, args: argparse.Namespace) -> Pool:
 
 def file_words(args: argparse.Namespace) -> dict[str, Any]:
     """What was said, by key of a pool."""
-    return {key: getattr(args, key) for key in FILE_WORDS if getattr(args, key) is not None}
+    return {key: getattr(args, key) for key in READ_KEYS if getattr(args, key) is not None}

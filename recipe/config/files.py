@@ -16,6 +16,8 @@ TokenType = Literal["uint8", "int8", "int16", "int32", "int64", "uint16", "uint3
 Delimiter = Literal["eos", "bos", "row", "file"]
 Empty = Literal["error", "skip"]
 
+READ_KEYS = ("eos", "bos", "dtype", "column", "documents", "boundaries")
+"""Keys of a pool that decide which documents its files hold, and their marks."""
 FILE_KEYS = ("dtype", "column", "documents", "boundaries", "empty")
 """Keys of a pool that say what its files do not."""
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from recipe.config import Recipe
+from recipe.config.files import READ_KEYS
 from recipe.config.partial import Model
 from recipe.config.view import VIEW_KEYS
 from recipe.errors import Problem
@@ -20,7 +21,7 @@ from recipe.mixing.snapshot import PoolState, Snapshot
 from recipe.pools import Pool
 from recipe.sequences.ownership import rule_for
 
-_OF_A_POOL = ("block_units", "eos", "bos", "dtype", "column", "documents", "boundaries", "renamed_from")
+_OF_A_POOL = ("block_units", *READ_KEYS, "renamed_from")
 """Keys that fix what is in a pool's blocks."""
 BRANCH = "what is behind is on record: branch the run to have it otherwise"
 
@@ -153,16 +154,7 @@ def _of_pools(old: Recipe, new: Recipe) -> Iterator[Problem]:
     if kept != [name for name in old.pools if name in kept]:
         yield Problem("pools", ", ".join(kept), f"the order {', '.join(old.pools)}", "keep their order")
     for name in kept:
-        for key in (
-            "block_units",
-            "eos",
-            "bos",
-            "dtype",
-            "column",
-            "documents",
-            "boundaries",
-            "renamed_from",
-        ):
+        for key in _OF_A_POOL:
             was, becomes = getattr(old.pools[name], key), getattr(new.pools[name], key)
             if was != becomes:
                 expected = f"{_shown(was)}, as from the run's start"
