@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.pools.blocks import DIGEST_BYTES, block_digest, raw_bytes
+from recipe.pools.card import CARD_NAME
 from recipe.pools.finding import Finding
 from recipe.pools.lengths import body_lengths
 from recipe.pools.pool import Pool
 from recipe.pools.table import row_groups
 from recipe.pools.unique import Keys
 
+_NO_LENGTHS: NDArray[np.int64] = np.empty(0, np.int64)
 _PIECE = 1 << 22
 """Tokens that are hashed together, of documents that are not longer."""
 _SHOWN = 8
@@ -60,6 +62,39 @@ class _Faults:
         return [*(one for own in self.found.values() for one in own), *rest]
 
 
+@dataclass
+class _Totals:
+    """What the card states of all documents together, counted."""
+
+    body_tokens: int = 0
+    max_document_tokens: int = 0
+    max_id: int = -1
+
+    def take(self, lengths: NDArray[np.int64], tokens: NDArray[Any] | None = None) -> None:
+        """Add documents, or what is stored of them."""
+        self.body_tokens += int(lengths.sum())
+        self.max_document_tokens = max(self.max_document_tokens, int(lengths.max(initial=0)))
+        if tokens is not None and len(tokens):
+            self.max_id = max(self.max_id, int(tokens.max()))
+
+    def findings(self, pool: Pool) -> list[Finding]:
+        """Where the card says otherwise; the largest id may have been of a document that was erased."""
+        card, stored = pool.card, int(pool.offsets[-1])
+        most = -1 if card.max_id is None else card.max_id.id
+        counted = {
+            "body_tokens": (card.body_tokens, self.body_tokens),
+            "special_tokens": (card.special_tokens, stored - self.body_tokens),
+            "max_document_tokens": (card.max_document_tokens, self.max_document_tokens),
+            "max_id": (most, most if len(pool.erased) and self.max_id < most else self.max_id),
+        }
+        where = str(pool.path / CARD_NAME)
+        return [
+            Finding("counts", where, f"{name}: {found:,}, as counted", f"{stated:,}")
+            for name, (stated, found) in counted.items()
+            if stated != found
+        ]
+
+
 def document_findings(
     pool: Pool, tell: Callable[[int, int], None] = lambda done, total: None
 ) -> list[Finding]:
@@ -72,7 +107,7 @@ def document_findings(
     """
     assert pool.layout.table is not None, pool
     faults = _Faults(pool.layout.table, pool.erased)
-    ids, groups = Keys("id"), Keys("group")
+    ids, groups, totals = Keys("id"), Keys("group"), _Totals()
     number, before = 0, None
     for rows in row_groups(pool.layout.table):
         number = min(number, pool.num_documents)
@@ -81,7 +116,8 @@ def document_findings(
             break
         numbers = np.arange(number, number + rows.num_rows)
         _check_places(pool, numbers, rows, faults)
-        _check_contents(pool, numbers, rows, faults)
+        totals.take(rows["tokens"].to_numpy())
+        _check_contents(pool, numbers, rows, (faults, totals))
         begins = _unit_begins(pool, numbers)
         _check_groups(numbers, rows, before, (begins, faults))
         ids.take(rows, np.ones(rows.num_rows, np.bool_))
@@ -91,6 +127,7 @@ def document_findings(
     again = (ids, "id"), (groups, "group")
     return [
         *faults.findings(),
+        *totals.findings(pool),
         *_too_large(pool),
         *(f for keys, name in again for f in _twice(pool, keys, name)),
     ]
@@ -117,10 +154,13 @@ def _check_places(pool: Pool, numbers: NDArray[np.int64], rows: pa.Table, faults
             faults.note(mark, off, lambda n, id=id: (f"the mark {id}", "another token"))  # type: ignore[misc]
 
 
-def _check_contents(pool: Pool, numbers: NDArray[np.int64], rows: pa.Table, faults: _Faults) -> None:
+def _check_contents(
+    pool: Pool, numbers: NDArray[np.int64], rows: pa.Table, to: tuple[_Faults, _Totals]
+) -> None:
     """The hash of each document's body tokens."""
+    faults, totals = to
     stated = b"".join(rows["content_hash"].to_pylist())
-    found = b"".join(_hashes(pool, numbers))
+    found = b"".join(_hashes(pool, numbers, totals))
     both = [np.frombuffer(data, np.uint8).reshape(-1, DIGEST_BYTES) for data in (stated, found)]
     off = numbers[(both[0] != both[1]).any(axis=1)]
 
@@ -131,7 +171,7 @@ def _check_contents(pool: Pool, numbers: NDArray[np.int64], rows: pa.Table, faul
     faults.note("tokens", off, told)
 
 
-def _hashes(pool: Pool, numbers: NDArray[np.int64]) -> Iterator[bytes]:
+def _hashes(pool: Pool, numbers: NDArray[np.int64], totals: _Totals) -> Iterator[bytes]:
     """Of the body of each document, many at a time."""
     fronts, has_eos = pool.fronts(numbers), pool.stored_marks(numbers)[1]
     offsets = np.asarray(pool.offsets[numbers[0] : numbers[-1] + 2])
@@ -141,7 +181,9 @@ def _hashes(pool: Pool, numbers: NDArray[np.int64]) -> Iterator[bytes]:
         last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _PIECE, side="right")) - 1)
         last = min(last, len(numbers))
         base = int(offsets[first])
-        data = raw_bytes(np.ascontiguousarray(_stretch(pool, base, int(offsets[last])), "<i4"))
+        stored = _stretch(pool, base, int(offsets[last]))
+        totals.take(_NO_LENGTHS, stored)
+        data = raw_bytes(np.ascontiguousarray(stored, "<i4"))
         for begin, end in zip(begins[first:last].tolist(), ends[first:last].tolist(), strict=True):
             yield block_digest(data[4 * (begin - base) : 4 * (end - base)])
         first = last

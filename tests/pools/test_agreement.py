@@ -98,6 +98,18 @@ def test_a_lost_end_mark_is_named(pool):
     assert "eos" in {finding.check for finding in found_in(pool)}
 
 
+@pytest.mark.parametrize("name", ["body_tokens", "special_tokens", "max_document_tokens", "max_id"])
+def test_what_the_card_states_of_all_documents_is_counted(pool, name):
+    """A card of another count, every hash of it right: the ids of a pool are known from its card (N07)."""
+    card = read_card(pool)
+    old = getattr(card, name)
+    new = old + 1 if isinstance(old, int) else replace(old, id=old.id - 1)
+    (pool / "card.json").write_bytes(card_text(replace(card, **{name: new})))
+    with open_pool(pool, "p") as opened:
+        (one,) = document_findings(opened)
+    assert (one.check, one.where) == ("counts", str(pool / "card.json")) and one.expected.startswith(name)
+
+
 def test_many_faults_are_counted_and_a_few_named(tmp_path):
     documents = [np.ones(3, np.int64)] * 40
     recipe.write_pool(tmp_path / "p", documents, vocab_size=10).close()
