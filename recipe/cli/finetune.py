@@ -6,9 +6,9 @@ import argparse
 from importlib.util import find_spec
 from pathlib import Path
 
-from recipe.cli.extras import how_to_install
 from recipe.cli.options import add_json, whole
 from recipe.cli.output import print_json
+from recipe.config.extras import how_to_install
 from recipe.errors import RecipeError
 from recipe.run.branching.origin import split_place
 

@@ -37,7 +37,7 @@ Examples:
 Interrupted, the same command goes on where it stopped. A pool made from the same is left as it is.
 Every record read is a document, a duplicate, empty, or left out for a reason: the numbers printed add up.
 Stores are opened by fsspec, with its own settings and variables of the environment (AWS_ENDPOINT_URL, …);
-for s3:// install token-recipe[s3].
+s3:// needs the extra 's3'.
 """
 
 

@@ -6,9 +6,9 @@ import argparse
 from importlib.util import find_spec
 from typing import Any
 
-from recipe.cli.extras import how_to_install
 from recipe.cli.output import progress, say
 from recipe.cli.run_account import Job, account, say_warnings, say_where
+from recipe.config.extras import how_to_install
 from recipe.errors import RecipeError
 from recipe.integrations.job import only_writer
 from recipe.run.run import Run

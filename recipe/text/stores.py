@@ -13,6 +13,7 @@ from typing import Any
 
 import fsspec
 
+from recipe.config.extras import how_to_install
 from recipe.errors import Problem, RecipeError
 
 #: Bytes of one request to a store; so much of an object is in memory.
@@ -192,7 +193,7 @@ def _told(place: Remote) -> Iterator[None]:
 def _unreachable(place: Remote, error: Exception) -> Problem:
     if isinstance(error, ImportError):
         scheme = place.url.partition("://")[0]
-        extra = "pip install 'token-recipe[s3]'" if scheme in ("s3", "s3a") else "install what it names"
+        extra = how_to_install("s3") if scheme in ("s3", "s3a") else "install what it names"
         return Problem(place.url, str(error), f"a package that opens {scheme}://", extra)
     words = " ".join(str(error).split()) or type(error).__name__
     fix = "check name and credentials; then run the same again: what is prepared stays"

@@ -13,6 +13,7 @@ from typing import Any
 
 import fsspec
 
+from recipe.config.extras import how_to_install
 from recipe.errors import RecipeError
 from recipe.pools.remote.loop import background, submit
 
@@ -71,7 +72,7 @@ class Store:
                 options |= {"asynchronous": True, "loop": background(), "skip_instance_cache": True}
             self._system = kind(use_listings_cache=False, **options)
         except (ImportError, ValueError) as error:
-            extra = "pip install 'token-recipe[s3]'" if self._conditional else "install what it names"
+            extra = how_to_install("s3") if self._conditional else "install what it names"
             raise RecipeError.single(
                 "pools",
                 f"{scheme}://",

@@ -7,6 +7,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from recipe.config.extras import how_to_install
 from recipe.errors import RecipeError
 from recipe.text.engines.local import Tasks, run_here, run_in_processes
 from recipe.text.engines.on_ray import run_on_ray
@@ -32,7 +33,7 @@ def check_engine(options: PrepareOptions) -> None:
     if options.engine == "ray" and find_spec("ray") is None:
         raise RecipeError.single(
             "prepare", "engine", given="ray, which is not installed", expected="the package ray",
-            fix="pip install 'token-recipe[ray]', or --engine local",
+            fix=f"{how_to_install('ray')}, or --engine local",
         )  # fmt: skip
 
 

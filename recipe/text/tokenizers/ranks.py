@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.config.extras import how_to_install
 from recipe.errors import RecipeError
 from recipe.text.tokenizers.composing import composed, composed_spans
 from recipe.text.tokenizers.hugging_face import declared_token, read_config
@@ -148,6 +149,6 @@ def _package(path: Path) -> ModuleType:
             str(path),
             given="a file of ranks, and tiktoken is not installed",
             expected="the package tiktoken",
-            fix="pip install 'token-recipe[tiktoken]', or name a tokenizer.json of the same vocabulary",
+            fix=f"{how_to_install('tiktoken')}, or name a tokenizer.json of the same vocabulary",
         ) from error
     return tiktoken

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.config.extras import how_to_install
 from recipe.errors import RecipeError
 from recipe.text.tokenizers.hugging_face import declared_token, read_config
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of, refused
@@ -140,7 +141,7 @@ def _load(path: Path) -> Any:
             str(path),
             given="a SentencePiece model, and sentencepiece is not installed",
             expected="the package sentencepiece",
-            fix="pip install 'token-recipe[sentencepiece]', or name a tokenizer.json made of the model",
+            fix=f"{how_to_install('sentencepiece')}, or name a tokenizer.json made of the model",
         ) from error
     processor = sentencepiece.SentencePieceProcessor()
     try:

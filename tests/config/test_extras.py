@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import recipe
-from recipe.cli.extras import how_to_install
+from recipe.config.extras import how_to_install
 
 
 def test_an_extra_is_named_as_this_installation_has_it(in_tmp, monkeypatch):
