@@ -14,7 +14,7 @@ from recipe.pools.foreign.sidecar import LOG, derived
 from recipe.pools.foreign.token_file import Stretch, refuse_negative
 from recipe.pools.mapped import cannot_open, too_short
 
-_FORMAT = 1
+_FORMAT = 2
 _CHUNK_BYTES = 1 << 23
 _LARGE_BYTES = 1 << 30
 
