@@ -69,6 +69,8 @@ class Ahead:
         self._planner = ThreadPoolExecutor(1, "recipe-ahead")
         self._under_way: Future[None] | None = None
         weakref.finalize(self, _let_go_later, self.process, self._loads).atexit = False
+        with _forking:
+            _planning.add(self)
 
     @contextmanager
     def held(self, step: int, deal: Deal) -> Iterator[tuple[Sheet, NDArray[np.uint64]]]:
@@ -94,6 +96,11 @@ class Ahead:
                 course = self._courses.get(deal)
                 if course is None or not course.stride:  # nobody says that it is asked for again
                     self._drop(lambda key, _: key == (deal, step))
+
+    def pause(self) -> Callable[[], None]:
+        """Plan nothing until what is returned is called."""
+        self._planning.acquire()
+        return self._planning.release
 
     def close(self) -> None:
         """Let go of what was fetched ahead."""
@@ -203,3 +210,23 @@ def _let_go_later(process: int, loads: dict[tuple[Deal, int], Load]) -> None:
         return
     for load in set(loads.values()):
         background().call_soon_threadsafe(load.let_go)
+
+
+_planning: weakref.WeakSet[Ahead] = weakref.WeakSet()
+_forking = threading.Lock()
+_paused: list[Callable[[], None]] = []
+
+
+def _pause() -> None:
+    """A child has none of its parent's threads: what one that plans has locked would stay so for ever."""
+    _forking.acquire()
+    _paused.extend(ahead.pause() for ahead in list(_planning))
+
+
+def _resume() -> None:
+    while _paused:
+        _paused.pop()()
+    _forking.release()
+
+
+os.register_at_fork(before=_pause, after_in_parent=_resume, after_in_child=_resume)

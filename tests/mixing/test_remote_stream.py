@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -20,7 +21,10 @@ import yaml
 
 import recipe
 from recipe.errors import RecipeError
+from recipe.mixing.fetching import Ahead
 from recipe.mixing.opening import open_pools, settle_with
+from recipe.mixing.reader import Deal
+from recipe.mixing.sheets import Library
 from recipe.mixing.stream import Stream
 from recipe.mixing.traffic import traffic_of
 from recipe.pools.remote import asking
@@ -292,6 +296,27 @@ def test_two_workers_read_the_same_pools_each_with_a_cache_of_its_own(folder: Pa
         for a, b in zip(found[first], expected[first::2], strict=True):
             assert np.array_equal(a, b)
     same(opened.batch(4), stream(folder).batch(4))
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_X03_a_fork_finds_no_lock_held_by_what_plans_ahead(folder: Path, proxy: Proxy):
+    opened, looking = stream("s3://mixed"), threading.Lock()
+    reader = opened._new_reader(60)
+
+    def rows_of(step: int, deal: Deal) -> Any:
+        with looking:
+            time.sleep(0.1 * (step > 0))
+            return reader.looked_up(step, deal)
+
+    ahead = Ahead(Library(opened.ground.pools), rows_of, stride=1)
+    with ahead.held(0, Deal()):
+        pass
+    while not looking.locked():
+        time.sleep(0.001)
+    if (child := os.fork()) == 0:
+        os._exit(0 if looking.acquire(timeout=1) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    ahead.close()
 
 
 _FORKED: list[Stream] = []

@@ -28,6 +28,8 @@ class Proxy:
     latency: float = 0.0
     """Seconds before an answer."""
     fault: Fault | None = None
+    broken_listings: int = 0
+    """Listings of folders that are answered 503 from now on."""
     gets: list[tuple[str, int]] = field(default_factory=list)
     """Path and bytes of every object or range that was given in full."""
     ranges: int = 0
@@ -71,6 +73,9 @@ class Proxy:
         is_range = method == "GET" and re.search(rb"\r\nrange:", head, re.I) is not None
         await asyncio.sleep(self.latency)
         fault = None
+        if method == "GET" and "list-type=" in path and self.broken_listings:
+            self.broken_listings -= 1
+            fault = "503"
         if is_range:
             self.ranges += 1
             fault = self.fault(path, self.ranges) if self.fault is not None else None

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fsspec
@@ -169,6 +170,19 @@ def test_answers_that_break_are_asked_for_again(local: Path, proxy: Proxy):
     assert asking.TRAFFIC.repeated > before
 
 
+def test_a_listing_that_breaks_is_asked_for_again(local: Path, proxy: Proxy):
+    proxy.broken_listings = 3
+    assert open_pool(URL, "english").num_tokens == open_pool(local, "english").num_tokens
+    assert proxy.broken_listings == 0
+
+
+def test_a_folder_that_cannot_be_listed_is_named(local: Path, proxy: Proxy):
+    proxy.broken_listings = asking.TRIES
+    with pytest.raises(RecipeError, match=rf"{URL}\n[\s\S]*a folder that can be listed"):
+        open_pool(URL, "english")
+    assert proxy.broken_listings == 0
+
+
 def test_an_answer_that_stalls_is_asked_for_a_second_time(local: Path, proxy: Proxy):
     pool = open_pool(URL, "english")
     stalled: list[int] = []
@@ -205,6 +219,12 @@ def test_X03_processes_that_open_a_pool_at_once_copy_its_files_once(local: Path,
     found = [process.communicate(timeout=120)[0] for process in started]
     assert found == [b"%d\n" % open_pool(local, "english").num_tokens] * 4
     assert [path for path, _ in proxy.gets].count("/pools/english/offsets.npy") == 1
+
+
+def test_X03_threads_open_a_pool_at_once(local: Path):
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: open_pool(URL, "english").num_tokens, range(80)))
+    assert found == [open_pool(local, "english").num_tokens] * 80
 
 
 def test_a_token_file_is_not_handed_out_as_a_path(local: Path):

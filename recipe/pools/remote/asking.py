@@ -68,8 +68,7 @@ async def ask(what: Object, span: tuple[int, int] | None = None) -> bytes:
     last: object = "nothing"
     for attempt in range(TRIES):
         if attempt:
-            TRAFFIC.repeated += 1
-            await asyncio.sleep(min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE))
+            await _pause(attempt)
         try:
             async with what.store.limit:
                 data = await _first_answer(what, span)
@@ -91,6 +90,27 @@ async def ask(what: Object, span: tuple[int, int] | None = None) -> bytes:
                 return data
             last = f"{len(data)} bytes of {wanted}"
     raise _unread(what, span, last, TRIES)
+
+
+async def listed(store: Store, path: str) -> dict[str, Stamp]:
+    """Objects of a folder, by name, asked for several times where the store does not answer.
+
+    Raises:
+        Exception: what the store's package raised last.
+    """
+    for attempt in range(1, TRIES):
+        try:
+            return await asyncio.wait_for(store.listing(path), ANSWER_SECONDS)
+        except Exception as error:  # each store's package has exceptions of its own
+            if is_missing(error) or is_refused(error) or isinstance(error, ValueError | ImportError):
+                raise
+        await _pause(attempt)
+    return await asyncio.wait_for(store.listing(path), ANSWER_SECONDS)
+
+
+async def _pause(attempt: int) -> None:
+    TRAFFIC.repeated += 1
+    await asyncio.sleep(min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE))
 
 
 async def _first_answer(what: Object, span: tuple[int, int] | None) -> bytes:

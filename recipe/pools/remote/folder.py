@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from recipe.config.places import StorePath
 from recipe.errors import RecipeError
 from recipe.pools.blocks import file_hash
 from recipe.pools.cache_folder import CACHE, cache_folder
+from recipe.pools.card import CARD_NAME
 from recipe.pools.remote.asking import Object, ask, gone
 from recipe.pools.remote.loop import run, submit
 from recipe.pools.remote.ranges import REQUEST_BYTES, Runs, runs_of
@@ -174,11 +176,20 @@ def split(url: StorePath) -> tuple[str, str]:
 
 
 def mirror_of(url: StorePath, card: bytes) -> Path:
-    """The folder for the small files of a pool with this card; it is made."""
+    """The folder for the small files of a pool with this card; it is made, with the card.
+
+    Raises:
+        RecipeError: it cannot be written.
+    """
     marks = (blake2b(data, digest_size=8).hexdigest() for data in (str(url).encode(), card))
     folder = cache_folder().joinpath("pools", *marks)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / CARD_NAME).is_file() or (folder / CARD_NAME).read_bytes() != card:
+            # Of another name in each thread: none reads or takes away what another one is writing.
+            fresh = folder / f".{CARD_NAME}.{os.getpid()}.{threading.get_ident()}"
+            fresh.write_bytes(card)
+            fresh.replace(folder / CARD_NAME)
     except OSError as error:
         raise RecipeError.single(
             "cache", str(folder), given=error.strerror or str(error), expected="a folder that can be written",

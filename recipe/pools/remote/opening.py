@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.pools.card import BOUNDARIES, CARD_NAME, Card, read_card
 from recipe.pools.opening import check_marks, check_sizes, own_pool, own_sizes
 from recipe.pools.pool import Pool
-from recipe.pools.remote.asking import Object, ask, changed
+from recipe.pools.remote.asking import Object, ask, changed, listed
 from recipe.pools.remote.copied import copied_from
 from recipe.pools.remote.folder import StoredFolder, mirror_of, split
 from recipe.pools.remote.loop import run
@@ -41,10 +40,6 @@ def open_in_store(url: StorePath, name: str, declared: Marks, *, tokens: bool = 
     scheme, path = split(url)
     data = run(ask(Object(name, store_of(scheme), f"{path}/{CARD_NAME}", stamps[CARD_NAME])))
     folder = mirror_of(url, data)
-    # Of another name in each process: none reads what another one is writing.
-    fresh = folder / f".{CARD_NAME}.{os.getpid()}"
-    fresh.write_bytes(data)
-    fresh.replace(folder / CARD_NAME)
     try:
         card = read_card(folder)
     except RecipeError as error:
@@ -87,7 +82,7 @@ def _listing(url: StorePath, name: str) -> Mapping[str, Stamp]:
     scheme, path = split(url)
     store = store_of(scheme)
     try:
-        return run(store.listing(path))
+        return run(listed(store, path))
     except Exception as error:  # each store's package has exceptions of its own
         if is_missing(error):
             return {}
