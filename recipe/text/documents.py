@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from recipe.errors import Problem, RecipeError
@@ -14,6 +14,7 @@ TagValue = Scalar | list[Scalar]
 
 #: Problems named in one error; the rest is counted.
 MAX_PROBLEMS = 20
+_MOST_ALIKE = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +72,7 @@ class Refusal:
     def problem(self) -> Problem:
         """The refusal as a problem of the user's input."""
         place = place_of(self.source, self.line, self.member)
-        return Problem(place, self.excerpt or "(nothing)", self.detail, REPAIRS.get(self.reason, ANY_REPAIR))
+        return Problem(place, self.excerpt or "(nothing)", self.detail, repair_of(self.reason))
 
     def to_plain(self) -> dict[str, Any]:
         """One row of the quarantine file."""
@@ -85,25 +86,62 @@ class Refusal:
         }
 
 
-ANY_REPAIR = "repair the record, or leave it out with --on-bad skip"
-REPAIRS = {
-    "invalid_utf8": "--on-bad replace keeps it with U+FFFD, --on-bad skip leaves it out",
-    "lone_surrogate": "--on-bad replace keeps it with U+FFFD, --on-bad skip leaves it out",
-    "text_missing": "name the key that holds the text with --text-key, or --on-bad skip",
-    "bad_sections": "correct the record's sections, or leave it out with --on-bad skip",
-    "too_long": "raise --max-line-bytes, or leave it out with --on-bad skip",
-    "truncated": "fetch the file again, or keep what is readable with --on-bad skip",
-    "empty_file": "fetch the file again, or leave it out with --on-bad skip or --exclude",
-    "bad_member": "rename the member, or leave the record out with --on-bad skip",
+_WRONG_TEXT = "name the key that holds the text with --text-key"
+_REPAIRS = {
+    "invalid_utf8": ("--on-bad replace keeps it with U+FFFD", "--on-bad skip leaves it out"),
+    "lone_surrogate": ("--on-bad replace keeps it with U+FFFD", "--on-bad skip leaves it out"),
+    "text_missing": (_WRONG_TEXT, "--on-bad skip"),
+    "text_not_text": (_WRONG_TEXT, "--on-bad skip"),
+    "bad_id": ("name the key of the ids with --id-key, take places with --place-ids", "--on-bad skip"),
+    "bad_sections": ("correct the record's sections", "leave it out with --on-bad skip"),
+    "too_long": ("raise --max-line-bytes", "leave it out with --on-bad skip"),
+    "truncated": ("fetch the file again", "keep what is readable with --on-bad skip"),
+    "empty_file": ("fetch the file again", "leave it out with --on-bad skip or --exclude"),
+    "bad_member": ("rename the member", "leave the record out with --on-bad skip"),
 }
+_ANY_REPAIR = ("repair the record", "leave it out with --on-bad skip")
 
 
-def refuse_all(refusals: list[Refusal]) -> RecipeError:
-    """One error that names the first refusals and counts the rest."""
-    problems = [refusal.problem() for refusal in refusals[:MAX_PROBLEMS]]
-    more = len(refusals) - len(problems)
-    title = "records that give no document" + (f" (and {more} more)" if more else "")
-    return RecipeError(title, problems)
+def repair_of(reason: str, *, may_skip: bool = True) -> str:
+    """What mends a record that was refused; or leaves it out, where that is a way.
+
+    >>> repair_of("too_long")
+    'raise --max-line-bytes, or leave it out with --on-bad skip'
+    """
+    repair, skip = _REPAIRS.get(reason, _ANY_REPAIR)
+    return f"{repair}, or {skip}" if may_skip else repair
+
+
+class RecordsError(RecipeError):
+    """Faults of what was read: the same command finds them again, however much of it is done."""
+
+
+def refuse_all(refusals: list[Refusal], *, is_all: bool = False) -> RecipeError:
+    """One error that names the first refusals and counts the rest.
+
+    What more than three say alike is told once, with the number of the others.
+
+    Args:
+        refusals: of what was read together; there may be more behind it.
+        is_all: no record beside them gave a document: then one reason is told once, whatever the details.
+    """
+    alike: dict[tuple[str, ...], list[Refusal]] = {}
+    one_reason = is_all and len({refusal.reason for refusal in refusals}) == 1
+    for refusal in refusals:
+        key = () if one_reason else (refusal.source, refusal.reason, refusal.detail)
+        alike.setdefault(key, []).append(refusal)
+    problems = []
+    for some in alike.values():
+        told = some if len(some) <= _MOST_ALIKE else some[:1]
+        problems += [refusal.problem() for refusal in told]
+        if more := len(some) - len(told):
+            where = f"{problems[-1].where} (the same in {more:,} more records so far)"
+            problems[-1] = replace(problems[-1], where=where)
+    rest = len(problems) - MAX_PROBLEMS
+    title = "records that give no document" + (f" (and {rest:,} more problems so far)" if rest > 0 else "")
+    # A connection may have broken where a file ends early: then the next attempt goes on.
+    kind = RecipeError if any(refusal.reason == "truncated" for refusal in refusals) else RecordsError
+    return kind(title, problems[:MAX_PROBLEMS])
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from recipe.errors import Problem, RecipeError
-from recipe.text.documents import MAX_PROBLEMS
+from recipe.errors import Problem
+from recipe.text.documents import MAX_PROBLEMS, RecordsError
 from recipe.text.engines import engine_for
 from recipe.text.inputs import Batch, Input
 from recipe.text.preparation import PrepareOptions, Progress, Tell
@@ -53,4 +53,4 @@ def check_ids(folder: Path, num_tasks: int) -> None:
         for id, one, two in found
     ]
     if problems:
-        raise RecipeError("ids that several documents have", problems)
+        raise RecordsError("ids that several documents have", problems)

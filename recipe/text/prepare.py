@@ -19,6 +19,7 @@ from recipe.pools.split_record import has_record, write_record
 from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
 from recipe.text.counts import Counted
+from recipe.text.documents import RecordsError
 from recipe.text.duplicates import AS_DUPLICATE, AS_OTHER_SPLIT, Rule, place_documents
 from recipe.text.engines import check_engine
 from recipe.text.first_pass import tokenise
@@ -31,7 +32,7 @@ from recipe.text.preparation import (
     preparation_key,
     tell_nobody,
 )
-from recipe.text.quarantine import gathered_tally, write_quarantine
+from recipe.text.quarantine import check_usable, gathered_tally, write_quarantine
 from recipe.text.sources import list_sources
 from recipe.text.space import disk_errors
 from recipe.text.spill import has_finished, merged, remove_unfinished
@@ -169,8 +170,8 @@ class _Preparation:
                 with disk_errors(self.spill, self.source.total_bytes):
                     pools = self._all_existing()  # they may have been made while this process waited
                     pools = self._made() if pools is None else pools
-            except BaseException:
-                if not has_finished(self.spill):
+            except BaseException as error:
+                if isinstance(error, RecordsError) or not has_finished(self.spill):
                     remove(self.spill)
                 raise
             remove(self.spill)
@@ -189,6 +190,7 @@ class _Preparation:
     def _made(self) -> list[Pool]:
         read = self._first_pass()
         tally, placed = gathered_tally(self.spill, read.tasks), None
+        check_usable(self.spill, read.tasks, tally)
         if self.rule.is_needed:
             self._say("looking for equal documents")
             placed = place_documents(self.spill, read.tasks, self.rule)

@@ -71,7 +71,7 @@ def parse_batch(
             tally.keep(result)
             documents.append(result)
     if refusals and options.on_bad == "error":
-        raise refuse_all(refusals)
+        raise refuse_all(refusals, is_all=not documents)
     tally.check()
     return documents, refusals
 

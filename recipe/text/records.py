@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from recipe.pools.sections import Section
@@ -19,6 +20,8 @@ from recipe.text.widths import check_width
 CLEANING_VERSION = 1
 
 EXCERPT_CHARACTERS = 120
+#: Keys of a record that are named where one is missing.
+MOST_KEYS = 10
 SIGNATURE = b"\xef\xbb\xbf"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -163,13 +166,34 @@ def _find(record: Mapping[str, Any], key: str) -> Any:
     return _find(inner, rest) if dot and isinstance(inner, dict) else _MISSING
 
 
+def listed_keys(found: Iterable[str], before: str = "", what: str = "keys") -> str:
+    """The first of the keys that were found, as they are named.
+
+    >>> listed_keys(["body", "id"], "page.")
+    "keys found: 'page.body', 'page.id'"
+    """
+    keys = list(islice(found, MOST_KEYS + 1))
+    told = ", ".join(repr(f"{before}{key}") for key in keys[:MOST_KEYS]) or "none"
+    return f"{what} found: {told}{', …' if len(keys) > MOST_KEYS else ''}"
+
+
+def _keys_at(record: Mapping[str, Any], key: str) -> str:
+    """Keys beside one that is missing: those inside ``a`` for ``a.b``, where there is an ``a``."""
+    before, inner = "", record
+    for head in key.split(".")[:-1]:
+        if not isinstance(below := inner.get(head), dict):
+            break
+        before, inner = f"{before}{head}.", below
+    return listed_keys(inner, before)
+
+
 def _text(record: Mapping[str, Any], options: ReadOptions) -> str:
     text = _find(record, options.text_key)
     if text is _MISSING:
-        keys = ", ".join(map(repr, list(record)[:10])) or "none"
-        raise _BadError("text_missing", f"a key {options.text_key!r}; keys found: {keys}")
+        raise _BadError("text_missing", f"a key {options.text_key!r}; {_keys_at(record, options.text_key)}")
     if not isinstance(text, str):
-        raise _BadError("text_not_text", f"text in {options.text_key!r}, not {_name_of(text)}")
+        inside = f"; {listed_keys(text, f'{options.text_key}.')}" if isinstance(text, dict) else ""
+        raise _BadError("text_not_text", f"text in {options.text_key!r}, not {_name_of(text)}{inside}")
     return text
 
 
@@ -179,6 +203,9 @@ def _id(record: Mapping[str, Any], place: str, options: ReadOptions) -> str | in
     value = _find(record, options.id_key or "id")
     if options.id_key is None and (value is _MISSING or value is None):
         return place
+    if value is _MISSING:
+        assert options.id_key is not None
+        raise _BadError("bad_id", f"a key {options.id_key!r}; {_keys_at(record, options.id_key)}")
     return _name(value, "id", options.id_key or "id")
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from recipe.text.records import Raw
+from recipe.text.records import Raw, listed_keys
 from recipe.text.sources import ReadOptions, SourceFile
 from recipe.text.streams import TruncatedError, local_file
 
@@ -82,7 +82,7 @@ class _Some:
     start: int
     """First of them, from 0."""
     batch: pa.RecordBatch
-    names: list[str]
+    schema: pa.Schema
     """All columns of the file."""
 
 
@@ -101,7 +101,7 @@ def _parquet_slices(path: Path, options: ReadOptions, wanted: Collection[int] | 
             at = rows.start
             size = min(MOST_ROWS, max(1, SLICE_BYTES * len(rows) // max(1, group.total_byte_size)))
             for batch in file.iter_batches(size, row_groups=[number], columns=columns, use_threads=False):
-                yield _Some(at, batch, file.schema_arrow.names)
+                yield _Some(at, batch, file.schema_arrow)
                 at += batch.num_rows
             if at != rows.stop:
                 raise TruncatedError(f"row group {number} states {len(rows)} rows and has {at - rows.start}")
@@ -118,7 +118,7 @@ def _arrow_slices(path: Path, options: ReadOptions, wanted: Collection[int] | No
         if wanted is None or any(row - 1 in rows for row in wanted):
             for at in range(0, batch.num_rows, MOST_ROWS):
                 some = batch.slice(at, MOST_ROWS)
-                yield _Some(rows.start + at, some, batch.schema.names)
+                yield _Some(rows.start + at, some, batch.schema)
                 seen += some.nbytes
                 if seen > MAPPED_BYTES:
                     mapped.madvise(mmap.MADV_DONTNEED)  # pages that were read are no longer this process's
@@ -155,12 +155,16 @@ def _rows(index: int, some: _Some, options: ReadOptions) -> Iterator[Raw]:
     batch = some.batch
     keys = _found_keys(batch.schema, options)
     texts = _texts(some, keys.get(options.text_key), options.text_key)
+    has_id = options.id_key is None or options.place_ids or options.id_key in keys
+    no_id = "" if has_id else _missing(some.schema, str(options.id_key))
     fields = {key: _values(_column(batch, steps)) for key, steps in keys.items() if key != options.text_key}
     for at, text in enumerate(texts.values):
         line = some.start + at + 1
         bad = next((key for key, values in fields.items() if values[at] is _BAD), None)
         if texts.fault is not None:
             yield Raw(index, line, b"", texts.fault, texts.detail)
+        elif no_id:
+            yield Raw(index, line, b"", "bad_id", no_id)
         elif text is None:
             yield Raw(index, line, b"", "text_not_text", f"text in {options.text_key!r}, not null")
         elif len(text) > options.max_line_bytes:
@@ -175,8 +179,7 @@ def _texts(some: _Some, steps: list[str] | None, key: str) -> _Texts:
     """Texts as bytes: whether they are UTF-8 is looked at row by row, later."""
     nothing: list[bytes | None] = [None] * some.batch.num_rows
     if steps is None:
-        names = ", ".join(map(repr, some.names[:10])) or "none"
-        return _Texts(nothing, "text_missing", f"a column {key!r}; columns found: {names}")
+        return _Texts(nothing, "text_missing", _missing(some.schema, key))
     column = _column(some.batch, steps)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
@@ -193,7 +196,20 @@ def _texts(some: _Some, steps: list[str] | None, key: str) -> _Texts:
             return _Texts(
                 column.to_pylist() if column.nbytes < SLICE_BYTES else (one.as_py() for one in column)
             )
-    return _Texts(nothing, "text_not_text", f"text in {key!r}, not {kind}")
+    inside = ""
+    if pa.types.is_struct(kind):
+        inside = f"; {listed_keys((field.name for field in kind.fields), f'{key}.', 'columns')}"
+    return _Texts(nothing, "text_not_text", f"text in {key!r}, not {'an object' if inside else kind}{inside}")
+
+
+def _missing(schema: pa.Schema, key: str) -> str:
+    """A column that is not there, and those beside it."""
+    before, fields = "", {field.name: field.type for field in schema}
+    for head in key.split(".")[:-1]:
+        if head not in fields or not pa.types.is_struct(fields[head]):
+            break
+        before, fields = f"{before}{head}.", {field.name: field.type for field in fields[head].fields}
+    return f"a column {key!r}; {listed_keys(fields, before, 'columns')}"
 
 
 _BYTES_OF = (
