@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from recipe.audit.shared_text import Run, Seen, Slice, Stretch, cut, shared_runs, slice_of, stretches_of
 from recipe.pools import Pool
+from recipe.pools.same_tokenizer import cannot_tell, check_comparable
 
 NGRAM = 50
 """Tokens of a stretch, by default."""
@@ -84,10 +85,12 @@ class Leakage:
     leaks: tuple[Leak, ...]
     """The first ones, at most ``SHOWN``."""
     num_leaks: int
+    cannot_tell: tuple[str, ...] = ()
+    """Sentences on pools that do not say their tokenizer: that nothing was found clears none of them."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """Whether nothing was found; with ``cannot_tell``, as far as ids can be compared."""
         return self.num_leaks == 0
 
     def to_plain(self) -> dict[str, Any]:
@@ -127,7 +130,13 @@ def find_leakage(
         held: held-out pools, by name.
         search: what is looked for; default: stretches of ``NGRAM`` tokens.
         progress: called while pools are gone through.
+
+    Raises:
+        RecipeError: pools of different tokenizers, as far as they say or their ids tell.
     """
+    both = {f"{name} (trained on)" if name in held else name: pool for name, pool in trained.items()}
+    both |= held
+    check_comparable(both)
     search = search or Search()
     ngram = search.ngram
     slices = [(name, ends) for name, pool in held.items() for ends in cut(pool, search.slice_tokens)]
@@ -146,7 +155,7 @@ def find_leakage(
             findings.count_documents((name, part), pool.name, seen)
             anywhere.add(seen)
         findings.count_tokens((name, part), anywhere)
-    return findings.result()
+    return replace(findings.result(), cannot_tell=cannot_tell(both))
 
 
 class _Findings:

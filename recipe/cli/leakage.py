@@ -37,7 +37,8 @@ Every stretch of --ngram tokens of a held-out document is looked for in every do
 recipe draws from, and shorter documents as a whole (of fewer than 8 tokens: only where a document is just
 that); what is found was compared token by token. Without --against, the pools of the recipe's `evaluation:`,
 `trainer.validation` and `trainer.final` are held out. Of a run, documents that were withdrawn before they
-were read do not count. Exit code 1: something leaks.
+were read do not count. Exit code 1: something leaks. Pools that do not say their tokenizer (token files made
+elsewhere) are compared as if it were the same, and never cleared: the answer names them.
 """
 
 Held = dict[str, str | Path]

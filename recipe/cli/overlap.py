@@ -51,6 +51,8 @@ def execute(args: argparse.Namespace) -> int:
         print_json(found.to_plain())
     else:
         print_tables([_table(found)])
+        for sentence in found.cannot_tell:
+            print(sentence)
     return 0
 
 

@@ -32,6 +32,7 @@ from recipe.mixing.trial import policy_problems
 from recipe.mixing.weighing import loss_warnings
 from recipe.mixing.withdrawals import erased_withdrawals
 from recipe.pools import Pool
+from recipe.pools.same_tokenizer import doubts, tokenizer_warnings
 
 __all__ = ["Plan", "make_plan"]
 
@@ -60,7 +61,7 @@ def make_plan(
     """
     opened = open_pools(recipe)
     settled = settle_with(recipe, opened)
-    of_pools = pool_problems(settled, opened)
+    of_pools = [*pool_problems(settled, opened), *doubts(opened)[0]]
     curriculum = Curriculum.from_recipe(settled)
     known: _Known = {}
     try:
@@ -114,6 +115,7 @@ def make_plan(
         end_step=end.step if end is not None and end.ended else None,
         problems=tuple(problems),
         warnings=(
+            *tokenizer_warnings(opened),
             *(f"pool {name!r}: {note}" for name, pool in opened.items() for note in pool.layout.notes),
             *(
                 f"pool {name!r}: {len(known.documents):,} documents were erased; they are withdrawn from the "

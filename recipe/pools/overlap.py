@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.errors import Problem, RecipeError
 from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal
 from recipe.pools.pool import Pool
+from recipe.pools.same_tokenizer import cannot_tell, check_comparable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class Overlap:
     """int64[n, n]: body tokens."""
     total_documents: tuple[int, ...]
     total_tokens: tuple[int, ...]
+    cannot_tell: tuple[str, ...] = ()
+    """Sentences on pools that do not say their tokenizer."""
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -34,6 +36,7 @@ class Overlap:
             "pools": [{"name": name, "documents": d, "tokens": t} for name, d, t in totals],
             "documents": self.documents.tolist(),
             "tokens": self.tokens.tolist(),
+            "cannot_tell": list(self.cannot_tell),
         }
 
 
@@ -47,7 +50,8 @@ def find_overlap(pools: Sequence[Pool], folder: Path | None = None) -> Overlap:
         folder: of the temporary file; default: the machine's own.
 
     Raises:
-        RecipeError: pools of different tokenizers, as far as they say: equal tokens are not equal texts then.
+        RecipeError: pools of different tokenizers, as far as they say or their ids tell: equal tokens are not
+            equal texts then.
     """
     check_comparable(pools)
     size = len(pools)
@@ -57,8 +61,9 @@ def find_overlap(pools: Sequence[Pool], folder: Path | None = None) -> Overlap:
             _add(contents, equal, documents, tokens)
     counts = tuple(pool.num_documents - len(pool.erased) for pool in pools)
     return Overlap(
-        tuple(pool.name for pool in pools), documents, tokens, counts, tuple(pool.stock for pool in pools)
-    )
+        tuple(pool.name for pool in pools), documents, tokens, counts, tuple(pool.stock for pool in pools),
+        cannot_tell({pool.name: pool for pool in pools}),
+    )  # fmt: skip
 
 
 def _add(contents: Contents, equal: Equal, documents: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
@@ -79,23 +84,3 @@ def _add(contents: Contents, equal: Equal, documents: NDArray[np.int64], tokens:
         shared[:, index] = more
         documents[index] += shared.sum(axis=0)
         tokens[index] += lengths[own] @ shared
-
-
-def check_comparable(pools: Sequence[Pool]) -> None:
-    """Refuse pools whose tokens do not mean the same, as far as they say.
-
-    Raises:
-        RecipeError: naming each that has another tokenizer than the first one that states any.
-    """
-    stated = [pool for pool in pools if pool.card.tokenizer is not None]
-    problems = [
-        Problem(
-            str(pool.path), f"tokenizer {pool.card.tokenizer}",
-            f"{stated[0].card.tokenizer}, as in {stated[0].path}",
-            "leave it out: equal tokens of two tokenizers are not equal texts",
-        )
-        for pool in stated
-        if pool.card.tokenizer != stated[0].card.tokenizer
-    ]  # fmt: skip
-    if problems:
-        raise RecipeError("overlap", problems)

@@ -71,11 +71,15 @@ def _place(place: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def verdict(plain: Mapping[str, Any]) -> str:
-    """One line: what was compared, and what was found."""
+    """One line: what was compared, and what was found; more where that clears nothing, one a pool."""
     compared = f"stretches of {plain['ngram']} tokens"
     shorts = sum(of["short_documents"] for of in plain["held"].values())
     if shorts:
         compared += f", and {shorts:,} shorter documents as a whole"
-    if plain["ok"]:
-        return f"no held-out text is trained on ({compared})"
-    return f"{plain['num_leaks']:,} places where held-out text is trained on ({compared})"
+    unsure = list(plain["cannot_tell"])
+    found = f"no held-out text is trained on ({compared})"
+    if not plain["ok"]:
+        found = f"{plain['num_leaks']:,} places where held-out text is trained on ({compared})"
+    elif unsure:
+        found = f"nothing was found, which clears no pool that does not say its tokenizer ({compared})"
+    return "\n".join([found, *unsure])

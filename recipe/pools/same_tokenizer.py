@@ -1,0 +1,147 @@
+"""Whether ids of several pools mean the same: what their cards say, and what their ids tell where none says.
+
+A pool of token files that somebody else made names no tokenizer. Its ids are looked at in a sample: one
+outside the vocabulary that another pool's tokenizer has is none of that tokenizer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from recipe.errors import Problem, RecipeError
+from recipe.pools.pool import Pool
+
+_BLOCKS, _BLOCK_TOKENS = 64, 1024
+"""Of each file at most: spread evenly, from the first token to the last."""
+_FILES = 16
+_ADDED = 100
+"""Fewer than one id in so many may be tokens that were added to a tokenizer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Ids of a pool outside a vocabulary, its marks left out."""
+
+    most: int
+    """The largest; -1 where none lies outside."""
+    outside: int
+    looked_at: int
+
+
+def ids_outside(pool: Pool, limit: int) -> Sampled:
+    """How many ids of a pool are ``limit`` or more, in a sample of at most a million tokens.
+
+    Args:
+        pool: whose tokens; small files are read whole.
+        limit: size of the vocabulary.
+    """
+    marks = [mark for mark in (pool.bos, pool.eos) if mark is not None]
+    most, outside, looked_at = -1, 0, 0
+    for part in np.unique(
+        np.linspace(0, pool.num_parts - 1, min(_FILES, pool.num_parts)).astype(int)
+    ).tolist():
+        size = int(pool.part_offsets[part + 1] - pool.part_offsets[part])
+        blocks = min(_BLOCKS, -(-size // _BLOCK_TOKENS))
+        for block in range(blocks):
+            start = 0 if blocks < 2 else block * max(0, size - _BLOCK_TOKENS) // (blocks - 1)
+            tokens = np.asarray(pool.span(part, start, min(size, start + _BLOCK_TOKENS))).astype(np.int64)
+            beyond = tokens[(tokens >= limit) & ~np.isin(tokens, marks)]
+            most = max(most, int(beyond.max(initial=-1)))
+            outside, looked_at = outside + len(beyond), looked_at + len(tokens)
+    return Sampled(most, outside, looked_at)
+
+
+def unstated(pools: Mapping[str, Pool]) -> tuple[str, ...]:
+    """Names of the pools that say no tokenizer, where there are others to compare them with."""
+    if len({(pool.layout.folder, pool.layout.part_names) for pool in pools.values()}) < 2:
+        return ()  # one pool, and views of it
+    return tuple(name for name, pool in pools.items() if pool.card.tokenizer is None)
+
+
+def doubts(pools: Mapping[str, Pool]) -> tuple[list[Problem], list[str]]:
+    """What the ids of pools that say no tokenizer tell, beside a pool that says one.
+
+    Returns:
+        ids that are certainly another tokenizer's; and what to say of ids that may be added tokens.
+    """
+    stated = {name: pool for name, pool in pools.items() if pool.card.tokenizer is not None}
+    sizes = {name: pool.card.vocab_size or 0 for name, pool in stated.items()}
+    if not any(sizes.values()):
+        return [], []
+    known = max(sizes, key=lambda name: sizes[name])
+    problems, told = [], []
+    for name in unstated(pools):
+        found = ids_outside(pools[name], sizes[known])
+        if found.outside * _ADDED > found.looked_at:
+            problems.append(
+                Problem(
+                    f"pools.{name}",
+                    f"ids up to {found.most}, {found.outside:,} of {found.looked_at:,} that were looked at "
+                    f"above {sizes[known] - 1}",
+                    f"ids below {sizes[known]}, as the tokenizer of pool {known} has them",
+                    "prepare both with one tokenizer: these ids are another one's, and ids of different "
+                    "tokenizers never mix",
+                )
+            )
+        elif found.outside:
+            told.append(
+                f"pool {name!r} holds ids up to {found.most}, and the tokenizer of pool {known!r} ends at "
+                f"{sizes[known] - 1}: tokens that were added to it, or another tokenizer"
+            )
+    return problems, told
+
+
+def tokenizer_warnings(pools: Mapping[str, Pool]) -> list[str]:
+    """What to say where pools are mixed, and some do not say their tokenizer."""
+    names = unstated(pools)
+    if all(pools[name].layout.table is not None for name in names) and len(names) == len(pools):
+        return []  # all written by one hand, which gave no tokenizer
+    if not names:
+        return []
+    one = len(names) == 1
+    who = f"pool{'' if one else 's'} {', '.join(map(repr, names))} {'does' if one else 'do'} not say"
+    return [
+        f"{who} {'its' if one else 'their'} tokenizer: ids are taken to be of the tokenizer of the other "
+        "pools",
+        *doubts(pools)[1],
+    ]
+
+
+def cannot_tell(pools: Mapping[str, Pool]) -> tuple[str, ...]:
+    """A sentence of each pool whose texts are compared with others' although nobody says that it can be.
+
+    >>> cannot_tell({})
+    ()
+    """
+    return tuple(
+        f"cannot tell: pool {name} does not say its tokenizer; compared as if it were the same"
+        for name in unstated(pools)
+    )
+
+
+def check_comparable(pools: Mapping[str, Pool] | Sequence[Pool]) -> None:
+    """Refuse pools whose tokens do not mean the same, as far as they say, or as their ids tell.
+
+    Raises:
+        RecipeError: naming each that has another tokenizer than the first one that states any.
+    """
+    named = pools if isinstance(pools, Mapping) else {pool.name: pool for pool in pools}
+    stated = [pool for pool in named.values() if pool.card.tokenizer is not None]
+    problems = [
+        Problem(
+            str(pool.path), f"tokenizer {pool.card.tokenizer}",
+            f"{stated[0].card.tokenizer}, as in {stated[0].path}",
+            "leave it out: equal tokens of two tokenizers are not equal texts",
+        )
+        for pool in stated
+        if pool.card.tokenizer != stated[0].card.tokenizer
+    ]  # fmt: skip
+    if not problems:
+        problems = [
+            replace(one, where=str(named[one.where.removeprefix("pools.")].path)) for one in doubts(named)[0]
+        ]
+    if problems:
+        raise RecipeError("overlap", problems)
