@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -90,7 +91,10 @@ def _has_pairs(files: list[str]) -> bool:
 
 def unfinished(path: Path, name: str) -> Listed:
     """A pool that is being made, or whose making was interrupted."""
-    what = "never finished, or being made now: the same `recipe prepare` goes on with it"
+    what = (
+        "never finished, or being made now: the same `recipe prepare` goes on with it; where nobody wants "
+        f"it any more, it can be removed: rm -r {shlex.quote(str(path))}"
+    )
     return Listed(name=name, path=str(path), own=True, bytes=size_of(path), problem=what)
 
 

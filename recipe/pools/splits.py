@@ -32,6 +32,7 @@ MOST_SPLITS = 64
 
 _RATIO = re.compile(r"\s*(\d{1,40})\s*/\s*(\d{1,40})\s*", re.ASCII)
 _WHOLE = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
+_DECIMAL = re.compile(r"0?(\.\d{1,18})", re.ASCII)
 _EXAMPLE = "train=97%,validation=2%,test=1%"
 
 
@@ -104,6 +105,8 @@ def parse_split(text: str, salt: int = 0) -> Split:
     pairs = [(name.strip(), given.strip()) for name, given in items]
     if all(_WHOLE.fullmatch(given) for _, given in pairs):
         raise _weights(text, pairs)
+    if not any("=" in item for item in text.split(",")):
+        raise _without_names(text)
     shares, problems = dict[str, Fraction](), list[Problem]()
     for name, given in pairs:
         if not is_plain_name(name) or name in shares:
@@ -130,9 +133,35 @@ def _share(name: str, given: str, problems: list[Problem]) -> Fraction:
         except ValueError:
             share = Fraction(0)
     if not 0 < share < 1:
-        fix = f"write it like {_EXAMPLE}, or train=2/3,test=1/3"
-        problems.append(Problem(name, given or "nothing", "a share between 0 and all: 2%, or 1/50", fix))
+        meant = _of_decimal(given)
+        fix = f"write {name}={meant}" if meant else f"write it like {_EXAMPLE}, or train=2/3,test=1/3"
+        problems.append(
+            Problem(name or given, given or "nothing", "a share between 0 and all: 2%, or 1/50", fix)
+        )
     return share
+
+
+def _of_decimal(given: str) -> str | None:
+    """The percentage that a decimal such as ``0.9`` means; None: it is no such share."""
+    match = _DECIMAL.fullmatch(given)
+    return _said(Fraction(f"0{match[1]}")) if match and Fraction(f"0{match[1]}") else None
+
+
+def _without_names(text: str) -> RecipeError:
+    """No item has a ``=``: said once, with what ``train:90%`` means where it is that."""
+    items = [item.strip().partition(":") for item in text.split(",")]
+    pairs = [(name.strip(), share.strip()) for name, _, share in items]
+    meant = ",".join(f"{name}={_of_decimal(share) or share}" for name, share in pairs)
+    is_colon = all(colon for _, colon, _ in items)
+    if is_colon:
+        try:
+            parse_split(meant)
+        except RecipeError:
+            is_colon = False
+    return RecipeError.single(
+        "split", repr(text), given="no name=share", expected="names and shares, joined by =",
+        fix=f"write {meant}" if is_colon else f"write it like {_EXAMPLE}",
+    )  # fmt: skip
 
 
 def _weights(text: str, pairs: list[tuple[str, str]]) -> RecipeError:

@@ -48,6 +48,8 @@ def test_what_is_unfinished_or_damaged_is_listed_as_such(pools, capsys):
     assert set(wrong) == {".d.prepare", "c.partial", "deep/b"}
     assert "without its card" in wrong["deep/b"]
     assert "never finished" in wrong["c.partial"]
+    assert "rm -r pools/c.partial" in wrong["c.partial"]
+    assert "rm -r pools/.d.prepare" in wrong[".d.prepare"]
     assert main(["pools", "list", "pools"]) == 1
     assert "without its card" in capsys.readouterr().out
 

@@ -331,12 +331,35 @@ def test_shares_are_exact(text, shares):
         ("../a=50%,b=50%", "a plain name"),
         ("a=-50%,b=150%", "between 0 and all"),
         ("a=1/0,b=1/2", "between 0 and all"),
-        ("", "a plain name"),
+        ("", "write it like"),
+        ("a=0.9,b=10%", "write a=90%"),
+        ("a=50%,b=.005", "write b=0.5%"),
     ],
 )
 def test_weights_and_what_is_no_split_are_refused_with_what_to_write(text, said):
     with pytest.raises(RecipeError, match=said):
         parse_split(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("train:90%,validation:10%", "write train=90%,validation=10%"),
+        ("train:0.9, validation:0.1", "write train=90%,validation=10%"),
+        ("train:90%,validation:9%", "write it like train=97%,validation=2%,test=1%"),
+        ("train,validation", "write it like train=97%,validation=2%,test=1%"),
+    ],
+)
+def test_a_split_without_an_equals_sign_is_one_problem_with_the_right_form(text, fix):
+    with pytest.raises(RecipeError) as caught:
+        parse_split(text)
+    assert [problem.fix for problem in caught.value.problems] == [fix]
+
+
+def test_every_problem_of_a_split_has_a_heading():
+    with pytest.raises(RecipeError) as caught:
+        parse_split("train:90%,validation=10%")
+    assert {problem.where for problem in caught.value.problems} == {"train:90%"}
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=2, max_size=6), st.integers(0, 2**64 - 1))
