@@ -8,15 +8,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
+from recipe.cli.new_choice import choose_pools
 from recipe.cli.output import say
 from recipe.config.blend import names_of, read_blend
 from recipe.config.draft import Draft, DraftPool, blend_notes, blend_shares, draft_text, natural_quotas
+from recipe.config.pool_sets import UNFINISHED
 from recipe.errors import RecipeError
 from recipe.maths.amounts import parse_amount
 from recipe.maths.shares import parse_weight
 from recipe.pools import Pool, open_pool
 
 _UNKNOWN_LENGTH = 10**9
+UNFINISHED_WHY = "never finished, or being made now"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,28 +131,32 @@ def _from_folder(folder: Path) -> Draft:
         fix = "prepare one first: recipe prepare; or name the folder that holds your pools"
         given = f"{folder} without pools" if folder.is_dir() else folder
         raise _fault("POOLS", given, "a folder that holds pools, or Megatron .bin/.idx pairs", fix)
-    names = names_of([str(place) for place in places])
-    pools = {name: open_pool(place, name) for name, place in zip(names, places, strict=True)}
-    stock = {name: pool.stock for name, pool in pools.items()}
+    found = {str(place): open_pool(place, place.name) for place in places}
+    chosen = choose_pools(found)
+    kept = {path: pool for path, pool in found.items() if path not in chosen.left_out}
+    if not kept:
+        fix = "prepare others, or write the recipe by hand"
+        given = "; ".join(f"{path}: {why}" for path, why in chosen.left_out.items())
+        raise _fault("POOLS", given, "tokens to train on in at least one pool", fix)
+    names = names_of(list(kept))
+    stock = {name: pool.stock for name, pool in zip(names, kept.values(), strict=True)}
     total = sum(stock.values())
-    if not total:
-        raise _fault(
-            "POOLS", f"{folder}: pools without tokens", "tokens in at least one pool", "prepare them again"
-        )
     context, sequences = _shape(total)
     return Draft(
         title=f"Made from the pools in {folder}: one reading of everything, in proportion to stock.",
-        pools={
-            name: DraftPool(path=str(place), stock=stock[name])
-            for name, place in zip(names, places, strict=True)
-        },
+        pools={name: DraftPool(path=path, stock=stock[name]) for name, path in zip(names, kept, strict=True)},
         shares=natural_quotas(stock),
         tokens=max(total, context),
         context=context,
         sequences=sequences,
         length_note="positions: all tokens once; with padding a little less",
-        vocab_size=_vocab_size(list(pools.values())),
-        notes=["Change what you like, then: recipe plan FILE, recipe run FILE", *_as_set(names, places)],
+        vocab_size=_vocab_size(list(kept.values())),
+        notes=[
+            "Change what you like, then: recipe plan FILE, recipe run FILE",
+            *_as_set(names, list(map(Path, kept))),
+        ],
+        left_out=chosen.left_out | {str(path): UNFINISHED_WHY for path in unfinished_places(folder)},
+        held_out=dict(zip(names_of(chosen.held_out), chosen.held_out, strict=True)),
     )
 
 
@@ -172,9 +179,7 @@ def pool_places(folder: Path) -> list[Path]:
         return []
     if (folder / "card.json").is_file():
         return [folder]
-    children = sorted(
-        child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")
-    )
+    children = [child for child in _children(folder) if not child.name.endswith(UNFINISHED)]
     places: list[Path] = []
     for child in children:
         if any(child.glob("*/**/card.json")) and not (child / "card.json").is_file():
@@ -185,6 +190,21 @@ def pool_places(folder: Path) -> list[Path]:
         file.with_suffix("") for file in folder.glob("*.idx") if file.with_suffix(".bin").is_file()
     )
     return places + pairs
+
+
+def _children(folder: Path) -> list[Path]:
+    return sorted(child for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
+
+
+def unfinished_places(folder: Path) -> list[Path]:
+    """Folders in a folder and below that pools are written in, or were: pools to be."""
+    if (folder / "card.json").is_file():
+        return []
+    return [
+        place
+        for child in _children(folder)
+        for place in ([child] if child.name.endswith(UNFINISHED) else unfinished_places(child))
+    ]
 
 
 def _shape(total: int) -> tuple[int, int]:

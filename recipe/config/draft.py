@@ -48,6 +48,10 @@ class Draft:
     groups: Sequence[str] = ()
     notes: Sequence[str] = field(default=())
     """Said at the top, as comments."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Why a path is not among the pools; said as comments behind them."""
+    held_out: Mapping[str, str] = field(default_factory=dict)
+    """Paths by area that could be measured on; said as a comment that can be made a line."""
 
 
 def draft_text(draft: Draft) -> str:
@@ -61,6 +65,8 @@ def draft_text(draft: Draft) -> str:
         "",
         _line("pools:", "a name, and where its tokens are"),
         *(_pool_line(name, pool) for name, pool in draft.pools.items()),
+        *(f"  # left out: {path}: {why}" for path, why in draft.left_out.items()),
+        *_held_out_lines(draft.held_out),
         "",
         *draft.groups,
         _line("max_epochs: 4", "readings of a pool that are allowed; more is refused"),
@@ -87,6 +93,19 @@ def _pool_line(name: str, pool: DraftPool) -> str:
     eos = f", eos: {pool.eos}" if pool.eos is not None else ""
     line = f"  {scalar(name, is_key=True)}: {{path: {scalar(pool.path)}{eos}}}"
     return line if pool.stock is None else _line(line, f"{format_amount(pool.stock)} tokens")
+
+
+def _held_out_lines(paths: Mapping[str, str]) -> list[str]:
+    if not paths:
+        return []
+    held = ", ".join(
+        f"{scalar(area, is_key=True)}: {json.dumps(path, ensure_ascii=False)}" for area, path in paths.items()
+    )
+    return [
+        "",
+        "# Measured and never trained on, if you like: take the mark from the next line.",
+        f"# evaluation: {{pools: {{{held}}}}}",
+    ]
 
 
 def scalar(text: str, *, is_key: bool = False) -> str:

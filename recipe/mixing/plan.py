@@ -14,6 +14,7 @@ from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.cursor_block import block_place
 from recipe.mixing.estimate import EpochYield, epoch_yield, stock_yield
 from recipe.mixing.families import families_of, reading_problems
+from recipe.mixing.held_sides import held_side_warnings
 from recipe.mixing.needs import (
     Yields,
     empty_pools,
@@ -122,6 +123,7 @@ def make_plan(
                 "first step on, and counted"
                 for name, known in erased_withdrawals(settled, opened).pools.items()
             ),
+            *held_side_warnings(settled, opened),
             *(*warnings, *perhaps, *parallel_warnings(settled), *loss_warnings(settled)),
         ),
         advice=advice_on(settled, stages, {name: pool.num_documents for name, pool in opened.items()}),
