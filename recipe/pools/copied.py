@@ -27,17 +27,6 @@ SINCE = "left_out_since"
 """Key of a card's ``source``: documents left out since the records were read, by reason."""
 
 
-def refuse_inside(out: Path) -> None:
-    """Raise RecipeError where new pools would be written into the folder of another one."""
-    above = out.resolve()
-    for folder in (above, *above.parents):
-        if (folder / CARD_NAME).is_file():
-            raise RecipeError.single(
-                str(out), str(out), given=f"a folder inside the pool {folder}",
-                expected="a folder beside the pools", fix="choose another path: a pool stays as it is",
-            )  # fmt: skip
-
-
 def existing_copy(path: Path, pool: Pool, source: Mapping[str, Any]) -> Pool | None:
     """The copy that is there, if it is the same; None: nothing is there.
 

@@ -15,12 +15,13 @@ from recipe.config.places import place
 from recipe.errors import Problem, RecipeError
 from recipe.pools.chosen_ids import ChosenIds
 from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, folder_above
-from recipe.pools.copied import existing_copy, refuse_inside, write_copy
+from recipe.pools.copied import existing_copy, write_copy
 from recipe.pools.lengths import body_lengths
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.reasons import DUPLICATE, NEAR_DUPLICATE, WITHDRAWN
 from recipe.pools.tags import JoinedTags, TagsWriter, joined_texts
+from recipe.pools.workplace import refuse_inside
 
 DEDUPLICATED = "deduplicated"
 """Key of a card's ``source``: the pools that were looked at, in the order of their priority."""

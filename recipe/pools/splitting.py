@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from recipe.errors import Problem, RecipeError
 from recipe.pools.adopting import refuse_pairs
 from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, digests_of, folder_above
-from recipe.pools.copied import existing_copy, refuse_inside, write_copy
+from recipe.pools.copied import existing_copy, write_copy
 from recipe.pools.dedup import needed_documents
 from recipe.pools.pool import Pool
 from recipe.pools.reasons import OTHER_SPLIT, WITHDRAWN
 from recipe.pools.split_record import check_others, has_record, write_record
 from recipe.pools.splits import SPLIT, Split, split_draw
 from recipe.pools.table import either, row_groups
+from recipe.pools.workplace import refuse_inside
 
 LEFT_OUT = 255
 """The split of a document whose text a smaller split keeps."""

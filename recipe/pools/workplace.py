@@ -48,6 +48,17 @@ def is_used(path: Path) -> bool:
     return path.exists() and not (path.is_dir() and not any(path.iterdir()))
 
 
+def refuse_inside(out: Path) -> None:
+    """Raise RecipeError where something new would be written into the folder of a pool, or below it."""
+    above = out.resolve()
+    for folder in (above, *above.parents):
+        if (folder / "card.json").is_file():
+            raise RecipeError.single(
+                str(out), str(out), given=f"a folder inside the pool {folder}",
+                expected="a folder beside the pools", fix="choose another path: a pool stays as it is",
+            )  # fmt: skip
+
+
 class Workplace:
     """The folder a pool is written in, locked until the pool is whole or given up."""
 
@@ -55,11 +66,13 @@ class Workplace:
         """Take the folder for the pool ``path``.
 
         Raises:
-            RecipeError: something is at ``path`` already, or another process is writing it.
+            RecipeError: something is at ``path`` already, another process is writing it, or it is
+                inside a pool.
         """
         self.path = path
         self.folder = unfinished_folder(path)
         self._lock: BinaryIO | None = None
+        refuse_inside(path.parent)
         _refuse_existing(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

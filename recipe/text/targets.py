@@ -17,7 +17,7 @@ from recipe.pools.pool import Pool
 from recipe.pools.settings import PoolSettings
 from recipe.pools.split_record import check_others
 from recipe.pools.splits import SPLIT, Split
-from recipe.pools.workplace import is_used
+from recipe.pools.workplace import is_used, refuse_inside
 from recipe.text.inputs import Input
 from recipe.text.preparation import PrepareOptions, differences, settings_of
 from recipe.text.tokenizers import Tokenizer
@@ -90,8 +90,10 @@ def targets_of(out: Path, tokenizer: Tokenizer, options: PrepareOptions) -> list
     """The pool at ``out``, or one in it for each split.
 
     Raises:
-        RecipeError: what is extended has other ids, marks, another tokenizer, or another split.
+        RecipeError: the folder is inside a pool, or what is extended has other ids, marks, another tokenizer,
+            or another split.
     """
+    refuse_inside(out.parent)
     split, fingerprint = options.split, tokenizer.fingerprint()
     names = [None] if split is None else list(split.names)
     if split is not None and (out / CARD_NAME).exists():

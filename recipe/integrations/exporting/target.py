@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.errors import RecipeError
-from recipe.pools.workplace import NO_SPACE, sync, write_durably
+from recipe.pools.workplace import NO_SPACE, refuse_inside, sync, write_durably
 from recipe.run.handover.staging import sha256_of
 
 STATEMENT, MANIFESTS, INDEX = "_export.json", "_manifests", "_manifest.json"
@@ -47,10 +47,11 @@ class Target:
         """Be the only writer; refused before any file was finished, nothing is left that was not there.
 
         Raises:
-            RecipeError: another process is, or it is no folder.
+            RecipeError: another process is, or it is no folder, or a pool's.
         """
         if self.path.exists() and not self.path.is_dir():
             raise self.refused("a file", "a folder, or a path where nothing is yet", "choose another --to")
+        refuse_inside(self.path)
         wanted = [self.path / _LOCK, self.path, *self.path.parents]
         new = [each for each in wanted if not each.exists()][::-1]
         self.path.mkdir(parents=True, exist_ok=True)
