@@ -20,7 +20,6 @@ from recipe.report.plans import plan_tables
 from recipe.report.starts import policy_line, prior_line
 from recipe.report.traffic import traffic_tables
 from recipe.run.evaluation import held_out_problems
-from recipe.run.holdings import Holding
 from recipe.run.statement import prior_of
 from recipe.run.writes import replace_file
 
@@ -58,7 +57,7 @@ def execute(args: argparse.Namespace) -> int:
     recipe = load_recipe(source, overrides, config_dir=args.config_dir)
     refuse_missing(recipe, source)
     plan = make_plan(recipe, exact=args.exact or None, allow_targets=args.allow_target)
-    held_out = held_out_problems(recipe, {name: Holding.of(pool) for name, pool in plan.opened.items()})
+    held_out = held_out_problems(recipe, plan.opened)
     prior = prior_of(plan.recipe)
     traffic = _traffic(plan)
     plain = {**plan.to_plain(), "prior": prior, **({} if traffic is None else {"stores": traffic})}

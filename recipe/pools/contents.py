@@ -25,6 +25,8 @@ from recipe.pools.table import row_groups
 CONTENT = np.dtype([("high", "<u8"), ("low", "<u8"), ("number", "<u8")])
 """A document's content: both halves of the hash of its body tokens, and its number."""
 
+_HALVES = np.dtype([("high", "<u8"), ("low", "<u8")])
+
 RANGE_DOCUMENTS = 1 << 18
 """Documents whose hashes are looked at together."""
 
@@ -184,6 +186,32 @@ def digests_of(pool: Pool) -> Iterator[NDArray[np.uint8]]:
         return
     for table in row_groups(pool.layout.table_file(), ["content_hash"]):
         yield _bytes_of(table["content_hash"])
+
+
+def shared_documents(held: Pool, pool: Pool) -> int:
+    """Documents of one pool whose body tokens another one holds too, whole; both with document tables.
+
+    Memory: the hashes of ``held``; those of ``pool`` are read some at a time, 16 bytes a document.
+    """
+    wanted = np.concatenate([*_kept(held), np.zeros(0, _HALVES)])
+    found = np.zeros(len(wanted), np.bool_)
+    for hashes in _kept(pool):
+        near = hashes[np.isin(hashes["high"], wanted["high"])]
+        if len(near):
+            both = set(near.tolist())
+            for place in np.flatnonzero(np.isin(wanted["high"], near["high"])).tolist():
+                found[place] |= wanted[place].item() in both
+    return int(found.sum())
+
+
+def _kept(pool: Pool) -> Iterator[NDArray[Any]]:
+    """Hashes of the documents that a pool holds and that were not erased, some at a time."""
+    first = 0
+    for digests in digests_of(pool):
+        numbers = np.arange(first, first + len(digests))
+        kept = pool.holds(numbers) & ~np.isin(numbers, pool.erased)
+        yield digests[kept].view(_HALVES).reshape(-1)
+        first += len(digests)
 
 
 def _bytes_of(column: pa.ChunkedArray) -> NDArray[np.uint8]:

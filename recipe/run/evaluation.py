@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.config import Recipe
+from recipe.config.drawing import drawing_stages
 from recipe.config.evaluation import ScoringRule
 from recipe.config.model import Labels
 from recipe.config.places import place
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools
 from recipe.pools import Pool, open_pool
-from recipe.run.holdings import Holdings, tokenizers
+from recipe.pools.contents import shared_documents
+from recipe.run.holdings import Holding, Holdings, tokenizers
 from recipe.sequences.assembly import IGNORED, PADDING_ID
 from recipe.sequences.evaluation import count_windows, scored_windows
 
@@ -87,16 +89,44 @@ def open_held_out(
     return opened
 
 
-def held_out_problems(recipe: Recipe, holdings: Holdings) -> tuple[Problem, ...]:
-    """What is wrong with the held-out pools that a recipe's ``evaluation:`` names."""
+def held_out_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> tuple[Problem, ...]:
+    """What is wrong with the held-out pools that a recipe's ``evaluation:`` names.
+
+    Whole documents that are trained on too are found by the hashes in document tables of this machine;
+    stretches of them, and other pools, are for ``recipe audit leakage``.
+
+    Args:
+        recipe: the recipe.
+        pools: its pools that are there, opened.
+    """
     if recipe.evaluation is None:
         return ()
     paths = {area: held.path for area, held in recipe.evaluation.pools.items()}
+    holdings = {name: Holding.of(pool) for name, pool in pools.items()}
     try:
-        close_pools(open_held_out(recipe, paths, holdings, where="evaluation.pools").values())
+        opened = open_held_out(recipe, paths, holdings, where="evaluation.pools")
     except RecipeError as error:
         return tuple(error.problems)
-    return ()
+    drawn = {name: pool for name, pool in pools.items() if drawing_stages(recipe, name)}
+    problems = [found for area, held in opened.items() for found in _shared(area, held, drawn)]
+    close_pools(opened.values())
+    return tuple(problems)
+
+
+def _shared(area: str, held: Pool, pools: Mapping[str, Pool]) -> Iterator[Problem]:
+    """Pools that are trained on and hold documents of a held-out one."""
+    for name, pool in pools.items():
+        if _has_table(held) and _has_table(pool) and (count := shared_documents(held, pool)):
+            yield Problem(
+                f"evaluation.pools.{area}",
+                f"{count:,} of {held.num_documents:,} documents that pool {name!r} has too",
+                "text that the run does not train on",
+                f"recipe pools dedup --out DIR {held.path} {pool.path}, and train on DIR/{pool.path.name}",
+            )
+
+
+def _has_table(pool: Pool) -> bool:
+    return pool.layout.table is not None and pool.layout.remote is None
 
 
 def _same_content(held: Pool, holdings: Holdings, where: str) -> Iterator[Problem]:

@@ -56,7 +56,7 @@ def start_run(
     pools = {name: plan.opened[name] for name in recipe.pools}
     try:
         holdings = {name: Holding.of(pool) for name, pool in pools.items()}
-        replace(plan, problems=(*plan.problems, *held_out_problems(recipe, holdings))).check()
+        replace(plan, problems=(*plan.problems, *held_out_problems(recipe, pools))).check()
         on_plan(replace(plan, warnings=(*plan.warnings, *_other_tokenizer(recipe, pools))))
         version = RecipeVersion(
             version=1, step=0, reason="start", approved_by=None, recipe=plan.recipe, declared=recipe

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import recipe
 from recipe.audit.leakage import find_leakage
 from recipe.config import recipe_from_plain
+from recipe.errors import RecipeError
+from recipe.pools.dedup import dedup_pools
 
 
 def documents(first: int, last: int) -> list[np.ndarray]:
@@ -26,6 +29,24 @@ def test_V01_validation_that_reaches_into_training_is_named_document_by_document
     assert sorted(leak.held.document for leak in found.leaks) == list(range(10, 50))
     assert all(leak.whole for leak in found.leaks)
     assert find_leakage({"rest": write(tmp_path / "rest", documents(50, 100))}, held).ok
+
+
+def test_V01_a_run_is_not_started_on_documents_that_it_is_measured_by(tmp_path):
+    """The same two pools as recipe: 40 of the 50 held-out documents are trained on."""
+    write(tmp_path / "val", documents(0, 50))
+    write(tmp_path / "train", documents(10, 100))
+    plain = {
+        "seed": 1,
+        "pools": {"train": {"path": str(tmp_path / "train")}},
+        "evaluation": {"pools": {"val": str(tmp_path / "val")}, "stride": 48},
+        "stages": {"one": {"steps": 1, "context": 128, "batch": {"sequences": 1}, "quotas": {"train": "100%"}}},
+    }
+    with pytest.raises(RecipeError, match="40 of 50 documents that pool 'train' has too"):
+        recipe.start_run(recipe_from_plain(plain, source="here"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    dedup_pools([tmp_path / "val", tmp_path / "train"], tmp_path / "unique")
+    plain["pools"]["train"]["path"] = str(tmp_path / "unique" / "train")
+    recipe.start_run(recipe_from_plain(plain, source="here"), tmp_path / "run").close()
 
 
 def test_V02_a_split_before_oversampling_keeps_every_copy_out(tmp_path):
