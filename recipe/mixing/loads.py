@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recipe.mixing.sheets import Library
 from recipe.pools.remote.asking import TRAFFIC
-from recipe.pools.remote.cache import Slab, cache
+from recipe.pools.remote.cache import Cache, Slab, cache
 from recipe.pools.remote.folder import fill
 from recipe.pools.remote.ranges import Runs, runs_of
 from recipe.sequences.assembly import BASE, SLOT, START, STOP, TOKENS, Sheet
@@ -29,10 +29,16 @@ SLACK_BYTES = 16
 class Load:
     """Steps of one rank, their sheets, and the slab that their tokens are fetched into, if any are."""
 
-    def __init__(self, sheets: dict[int, Sheet], slab: Slab | None, done: Future[None] | None) -> None:
-        """Held by whoever made it."""
+    def __init__(
+        self,
+        sheets: dict[int, Sheet],
+        room: Cache,
+        slab: Slab | None = None,
+        done: Future[None] | None = None,
+    ) -> None:
+        """Held by whoever made it; ``room`` is whose slab it has."""
         self.sheets, self.slab = sheets, slab
-        self._done, self._room = done, cache()
+        self._done, self._room = done, room
 
     @property
     def size(self) -> int:
@@ -90,16 +96,16 @@ def begun(of: tuple[Library, RowsOf], steps: Iterable[int], deal: Deal, *, now: 
     far = [np.flatnonzero(library.is_remote[sheet.pieces[:, SLOT]]) for sheet in sheets.values()]
     pieces = [sheet.pieces[at] for sheet, at in zip(sheets.values(), far, strict=True)]
     runs = runs_of(spans_of(library, np.concatenate(pieces)))
+    room = cache()
     if not runs.size:
-        return Load(sheets, None, None)
-    slab = cache().take(runs.size + SLACK_BYTES, now=now)
+        return Load(sheets, room)
+    slab = room.take(runs.size + SLACK_BYTES, now=now)
     if slab is None:
         return None
     _point(library, (sheets, far), runs)
     objects = {file: library.object(file) for file in np.unique(runs.file).tolist()}
-    room = cache()
     room.fill(slab, True)
-    return Load(sheets, slab, fill(objects, runs, slab.memory, lambda: room.fill(slab, False)))
+    return Load(sheets, room, slab, fill(objects, runs, slab.memory, lambda: room.fill(slab, False)))
 
 
 def sheets_of(rows_of: RowsOf, steps: Iterable[int], deal: Deal) -> dict[int, Sheet]:

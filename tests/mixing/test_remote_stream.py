@@ -22,6 +22,7 @@ import yaml
 import recipe
 from recipe.errors import RecipeError
 from recipe.mixing.fetching import Ahead
+from recipe.mixing.loads import begun
 from recipe.mixing.opening import open_pools, settle_with
 from recipe.mixing.reader import Deal
 from recipe.mixing.sheets import Library
@@ -215,6 +216,21 @@ def test_the_cache_never_grows_above_its_bound(folder: Path, proxy: Proxy, tmp_p
     bound = pool_bytes(folder) // 100
     assert 0 < max(most) <= bound == cache().bound
     assert cache().used == 0
+
+
+def test_what_is_let_go_after_the_cache_was_placed_elsewhere_is_free(
+    folder: Path, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    room, reader = cache(), stream("s3://mixed")._new_reader(90)
+    load = begun((reader._library, reader.looked_up), [0], Deal(), now=True)
+    monkeypatch.setenv("RECIPE_CACHE", str(tmp_path / "elsewhere"))
+    assert load is not None and load.size == room.used > 0
+    load.wait()
+    load.release()
+    load.let_go()
+    while room.used:  # it is said on the loop's thread that it is filled
+        time.sleep(0.01)
+    assert cache() is not room and blocks_on_disk(tmp_path) == 0
 
 
 def test_a_cache_that_holds_no_step_is_refused_with_what_it_needs(
