@@ -11,8 +11,8 @@ from recipe.config.checks import recipe_faults
 from recipe.config.merging import WrittenStages, at_origin, merge_stages
 from recipe.config.model import ParallelConfig
 from recipe.config.partial import read_partly
-from recipe.config.pool_patterns import expand_patterns
-from recipe.config.pool_sets import expand_pool_sets
+from recipe.config.pool_patterns import expand_patterns, whole_sets
+from recipe.config.pool_sets import expand_pool_sets, sets_in
 from recipe.config.problems import Fault, Place, Unresolved, faults_of, unique
 from recipe.config.recipe import Recipe
 from recipe.config.stage import OBJECTIVE, SHARES, Stage
@@ -136,10 +136,12 @@ def recipe_from_plain(data: Mapping[str, Any], *, source: str) -> Recipe:
     Raises:
         RecipeError: with every problem; ``source`` names where the values come from.
     """
+    sets = sets_in(data)
     data, found = expand_pool_sets(data)
     if found:
         raise RecipeError(source, [fault.problem() for fault in unique(found)])
-    return build_recipe(data, source)
+    data, found = whole_sets(data, sets)
+    return build_recipe(data, source, also=found)
 
 
 def recipe_to_plain(recipe: Recipe) -> dict[str, Any]:

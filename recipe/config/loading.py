@@ -17,7 +17,8 @@ from recipe.config.building import build_recipe
 from recipe.config.change import Change
 from recipe.config.naming import folder_name
 from recipe.config.overrides import apply_changes, read_overrides
-from recipe.config.pool_sets import STAR, expand_pool_sets, has_sets
+from recipe.config.pool_patterns import whole_sets
+from recipe.config.pool_sets import STAR, expand_pool_sets, has_sets, sets_in
 from recipe.config.problems import Fault, nearest, shown, unique
 from recipe.config.recipe import Recipe
 from recipe.config.resolving import omegaconf_error, resolve
@@ -52,17 +53,21 @@ def load_recipe(
     loader = config_loader(located.search_path)
     chosen = [change for change in changes if _is_choice(change, loader)]
     data = _compose(loader, located, chosen)
-    found += _apply(data, [change for change in changes if change not in chosen], pools_root, located.title)
+    own = [change for change in changes if change not in chosen]
+    faults, sets = _apply(data, own, pools_root, located.title)
     resolved, unresolved = resolve(data, located.title)
-    found += unresolved
+    resolved, partial = whole_sets(resolved, sets)
+    found += [*faults, *unresolved, *partial]
     resolved.setdefault("name", folder_name(located.file.stem))
     return build_recipe(resolved, located.title, also=found)
 
 
 def _apply(
     data: dict[str, Any], changes: Sequence[Change], pools_root: Path | None, title: str
-) -> list[Fault]:
+) -> tuple[list[Fault], list[str]]:
     """Apply overrides, in place; pool sets become pools once what is said of them is applied.
+
+    Returns faults, and the names of the sets.
 
     Raises:
         RecipeError: a set has a fault: nobody knows which pools there are.
@@ -72,15 +77,16 @@ def _apply(
         found = apply_changes(data, changes, VOCABULARY)
         if pools_root is not None:
             data["pools_root"] = str(pools_root)
-        return found
+        return found, []
     found = apply_changes(data, about_sets, VOCABULARY)
     if pools_root is not None:
         data["pools_root"] = str(pools_root)
     expanded, faults = _expanded(data, title)
     if faults:
         raise RecipeError(title, [fault.problem() for fault in unique([*found, *faults])])
-    data["pools"] = expanded["pools"]
-    return found + apply_changes(data, [change for change in changes if change not in about_sets], VOCABULARY)
+    sets, data["pools"] = sets_in(data), expanded["pools"]
+    rest = [change for change in changes if change not in about_sets]
+    return found + apply_changes(data, rest, VOCABULARY), sets
 
 
 def _expanded(data: dict[str, Any], title: str) -> tuple[dict[str, Any], list[Fault]]:

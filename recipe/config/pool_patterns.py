@@ -6,7 +6,7 @@ written: ``quotas: {"lang_*": 40%}`` divides by stock, ``groups: {"lang_*": {wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from recipe.config.pool_sets import STAR, matcher
@@ -40,11 +40,42 @@ def fits(pattern: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if matcher(pattern).fullmatch(name)]
 
 
+def whole_sets(data: Mapping[str, Any], sets: Collection[str]) -> tuple[dict[str, Any], list[Fault]]:
+    """Faults of groups that are called as a pool set and list other pools than its name fits.
+
+    A share of the name would be one of some of its pools, unseen. In the values that are returned such a
+    group has them all, so that nothing else is told of it.
+
+    Args:
+        data: plain values, with pools instead of sets.
+        sets: names of the sets that were written.
+    """
+    pools, groups = data.get("pools"), data.get("groups")
+    if not isinstance(pools, Mapping) or not isinstance(groups, Mapping):
+        return dict(data), []
+    whole, faults, known = dict(groups), list[Fault](), [str(name) for name in pools]
+    for name in [name for name in groups if name in sets]:
+        fitting, group = fits(name, known), groups[name]
+        listed = _pools_of(_listed(name, group, known, []))
+        if not isinstance(listed, list | tuple) or {str(pool) for pool in listed} == set(fitting):
+            continue
+        given = f"{', '.join(map(str, listed)) or 'none'}, in a group that is called as a pool set"
+        expected = f"the pools that {name} fits: {', '.join(fitting)}"
+        fix = "leave pools out, or call the group otherwise, here and where it has a share"
+        faults.append(Fault(("groups", name, "pools"), given, expected, fix))
+        whole[name] = {**group, "pools": fitting} if isinstance(group, Mapping) else fitting
+    return {**data, "groups": whole} if faults else dict(data), faults
+
+
+def _pools_of(group: Any) -> Any:
+    return group.get("pools") if isinstance(group, Mapping) else group
+
+
 def _listed(name: str, group: Any, known: list[str], faults: list[Fault]) -> Any:
     """A group with pools instead of patterns; one that is called as a pattern may leave its pools out."""
     if STAR in str(name) and isinstance(group, Mapping) and "pools" not in group:
         group = {"pools": [name], **group}
-    pools = group.get("pools") if isinstance(group, Mapping) else group
+    pools = _pools_of(group)
     if not isinstance(pools, list | tuple) or not any(STAR in str(entry) for entry in pools):
         return group
     found = list[Any]()

@@ -30,8 +30,13 @@ _EXAMPLE = 'write it like "lang_*": {path: multilingual/*}'
 
 def has_sets(data: Mapping[str, Any]) -> bool:
     """Whether any of the pools is a set."""
+    return bool(sets_in(data))
+
+
+def sets_in(data: Mapping[str, Any]) -> list[str]:
+    """The names of pools that are sets."""
     pools = data.get("pools")
-    return isinstance(pools, Mapping) and any(STAR in str(name) for name in pools)
+    return [str(name) for name in pools if STAR in str(name)] if isinstance(pools, Mapping) else []
 
 
 def expand_pool_sets(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:

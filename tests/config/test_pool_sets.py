@@ -111,6 +111,26 @@ def test_a_quota_of_the_pattern_makes_a_group_of_its_name(written):
     assert load_recipe("r.yaml").groups["lang_*"].within.plain() == "even"
 
 
+def test_a_group_called_as_a_set_has_all_its_pools_or_is_refused(written):
+    """A share of lang_* is never one of some languages alone, whatever shares the others have."""
+    changed("langs: 40%", '"lang_*": 40%')
+    changed(
+        'groups: {langs: {pools: ["lang_*"], within: {temperature: 0.3}}}', 'groups: {"lang_*": [lang_no]}'
+    )
+    told = (
+        "groups.lang_*.pools",
+        "lang_no, in a group that is called as a pool set",
+        "the pools that lang_* fits: lang_de, lang_en, lang_no",
+    )
+    assert [problem[:3] for problem in refused()] == [told]
+    others = ["stages.main.quotas.lang_de=10%", "stages.main.quotas.lang_en=5%"]
+    assert told in [problem[:3] for problem in refused(*(f"+{other}" for other in others))]
+    with pytest.raises(RecipeError, match="called as a pool set"):
+        recipe_from_plain(parse_yaml(Path("r.yaml").read_text(), "r.yaml"), source="python")
+    changed("[lang_no]", "{pools: [lang_no, lang_en, lang_de], within: even}")
+    assert load_recipe("r.yaml").groups["lang_*"].pools == ("lang_no", "lang_en", "lang_de")
+
+
 def test_patterns_of_groups_fit_pools_that_are_written_one_by_one(written):
     changed('"lang_*": {path: multilingual/*, max_epochs: 3, slicing: {stride: 48}}', "lang_x: {path: x}")
     assert load_recipe("r.yaml").groups["langs"].pools == ("lang_x",)
