@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,11 +85,13 @@ def _open(path: Path, name: str, said: Said) -> Pool:
         refuse_form(name, said.form, f"{path} is an own pool, whose card states it")
         return _open_own(path, name, *said.marks)
     if path.is_dir() and any((path / file).exists() for file in OWN_FILES):
-        raise _missing(path, name, "a pool folder without its card: it was never finished, or copied in part")
+        given = "a pool folder without its card: it was never finished, or copied in part"
+        raise _missing(path, name, given, path)
     if (layout := imported_layout(path, name, said, reopen_pool)) is not None:
         return Pool(name, path, layout)
     if unfinished_folder(path).is_dir():
-        raise _missing(path, name, "a pool that is still being written, or whose writing was interrupted")
+        given = "a pool that is still being written, or whose writing was interrupted"
+        raise _missing(path, name, given, unfinished_folder(path))
     given = "a folder without token files" if path.is_dir() else "no pool"
     raise _missing(path, name, given)
 
@@ -277,9 +280,12 @@ def _wrong_range(path: Path, array: NDArray[np.int64], expected: str) -> RecipeE
     )  # fmt: skip
 
 
-def _missing(path: Path, name: str, given: str) -> RecipeError:
+def _missing(path: Path, name: str, given: str, unfinished: Path | None = None) -> RecipeError:
+    fix = "prepare it (recipe prepare), or correct the pool's path"
+    if unfinished is not None:
+        fix = f"{fix}; what is unfinished can be removed: rm -r {shlex.quote(str(unfinished))}"
     return RecipeError.single(
         f"pool {name}", str(path), given=given,
         expected="a folder with a card.json, Megatron .bin and .idx pairs, or other token files",
-        fix="prepare it (recipe prepare), or correct the pool's path",
+        fix=fix,
     )  # fmt: skip

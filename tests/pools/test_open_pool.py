@@ -60,8 +60,9 @@ def test_C05_a_folder_of_pools_is_not_a_pool(folder):
 
 def test_C05_the_folder_of_a_pool_being_written_is_refused(folder):
     (folder / "settings.json").touch()
-    with pytest.raises(RecipeError, match="never finished"):
+    with pytest.raises(RecipeError, match="never finished") as caught:
         open_pool(folder, "p")
+    assert f"rm -r {folder}" in caught.value.problems[0].fix
 
 
 @pytest.mark.parametrize(
