@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "'quality={min: 0.5}'; repeatable: all must hold, those of one key are alternatives",
     )  # fmt: skip
     of_pool.add_argument(
-        "--tokens-per-file", type=number(1, grouped=True), metavar="N",
+        "--tokens-per-file", type=number(1, amounts=True), metavar="N",
         help="stored tokens in a file at most, unless a document has more; default: what suits the format",
     )  # fmt: skip
     add_file_words(parser)

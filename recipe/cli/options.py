@@ -10,6 +10,7 @@ from shlex import quote
 
 from recipe.config.places import is_stored, place
 from recipe.errors import Problem, RecipeError
+from recipe.maths.amounts import parse_amount
 
 RECIPE_WORDS = (
     "a recipe (a name in conf/recipe, or a YAML file; default: demo), then overrides such as seed=7 or "
@@ -131,7 +132,6 @@ MOST = 2**63 - 1
 """The largest number that a recipe, and a token file, can hold."""
 _WHOLE = re.compile(r"[0-9]{1,19}")
 _PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,12})?%")
-_GROUPED = re.compile(r"[0-9]+(_[0-9]+)*")
 
 
 def is_whole(text: str) -> bool:
@@ -143,24 +143,32 @@ def is_whole(text: str) -> bool:
     return _WHOLE.fullmatch(text) is not None and int(text) <= MOST
 
 
-def number(least: int = 0, most: int = MOST, *, grouped: bool = False) -> Callable[[str], int]:
+def number(least: int = 0, most: int = MOST, *, amounts: bool = False) -> Callable[[str], int]:
     """What reads an option's whole number, for argparse.
 
     Args:
         least: the smallest that is taken.
         most: the largest.
-        grouped: digits may be set apart, as in ``1_000_000``.
+        amounts: units may stand for digits, which may be set apart, as in ``100k``, ``1Gi`` and ``1_000``.
 
-    >>> number()("96"), number(1, grouped=True)("1_000")
-    (96, 1000)
+    >>> number()("96"), number(1, amounts=True)("1_000"), number(1, amounts=True)("1Ki")
+    (96, 1000, 1024)
     """
     limit = "2**63-1" if most == MOST else str(most)
 
     def read(text: str) -> int:
-        digits = text.replace("_", "") if grouped and _GROUPED.fullmatch(text) else text
-        if not is_whole(digits) or not least <= int(digits) <= most:
-            raise argparse.ArgumentTypeError(f"expected a whole number in {least}..{limit}, given {text!r}")
-        return int(digits)
+        found, why = int(text) if is_whole(text) else None, ""
+        if amounts and found is None:
+            try:
+                found = parse_amount(text)
+            except ValueError as error:
+                why = f" ({error})"
+        if found is None or not least <= found <= most:
+            such_as = ", such as 20000, 500M or 1Gi" if amounts else ""
+            raise argparse.ArgumentTypeError(
+                f"expected a whole number in {least}..{limit}{such_as}, given {text!r}{why}"
+            )
+        return found
 
     return read
 

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     known.add_argument("--tokenizer", metavar="bytes|PATH", help="the one that made the pool")
     known.add_argument("--eos", metavar="TOKEN|ID", help="its end mark, where that is not clear")
     known.add_argument(
-        "--vocab-size", type=number(1, MOST, grouped=True), metavar="N", help="ids, without a tokenizer"
+        "--vocab-size", type=number(1, MOST, amounts=True), metavar="N", help="ids, without a tokenizer"
     )
     known.add_argument("--bos", type=whole, metavar="ID", help="begin mark, without a tokenizer")
     add_yes(parser)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recipe.cli.options import add_json
+from recipe.cli.options import add_json, number
 from recipe.cli.output import print_json
 from recipe.config.places import place
-from recipe.errors import RecipeError
-from recipe.maths.amounts import parse_amount
 from recipe.pools.opening import open_pool
 from recipe.pools.reparting import repart_pool
 
@@ -29,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("pool", type=place, metavar="POOL", help="folder of the pool")
     parser.add_argument(
-        "--part-tokens", required=True, metavar="N", help="stored tokens of a part at most: 1Gi, 500M, 20000"
+        "--part-tokens",
+        type=number(1, amounts=True),
+        required=True,
+        metavar="N",
+        help="stored tokens of a part at most: 1Gi, 500M, 20000",
     )
     parser.add_argument("--out", required=True, type=Path, metavar="NEW", help="folder of the new pool")
     add_json(parser)
@@ -37,15 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Write the pool with other parts."""
-    try:
-        part_tokens = parse_amount(args.part_tokens)
-    except ValueError as error:
-        raise RecipeError.single(
-            "recipe pools repart", "--part-tokens", given=args.part_tokens, expected="tokens, such as 1Gi",
-            fix=str(error),
-        ) from error  # fmt: skip
     with open_pool(args.pool, args.pool.name) as old:
-        new = repart_pool(old, args.out, part_tokens=part_tokens)
+        new = repart_pool(old, args.out, part_tokens=args.part_tokens)
         plain = {
             "path": str(args.out),
             "fingerprint": new.fingerprint,

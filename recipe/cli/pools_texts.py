@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--file-documents",
-        type=number(1, grouped=True),
+        type=number(1, amounts=True),
         default=FILE_DOCUMENTS,
         metavar="N",
         help=f"documents of a file (default: {FILE_DOCUMENTS:,})",

@@ -18,7 +18,7 @@ from recipe.pools.finding import Finding
 from recipe.pools.opening import OWN_FILES
 from recipe.pools.pool import Pool
 from recipe.pools.soundness import SAMPLE, check_soundness
-from recipe.run.tracing.round_trips import FATES, LOST, RoundTrips, round_trips
+from recipe.run.tracing.round_trips import FATES, LOST, OTHERWISE, RoundTrips, round_trips
 from recipe.text.pool_texts import maker_of
 
 DOCUMENTS = 1000
@@ -56,11 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tokenizer", metavar="bytes|PATH", help="the pools': also look what comes back as text"
     )
     parser.add_argument(
-        "--sources", action="append", default=[], metavar="DIR|URL", help="where the texts are; repeatable"
+        "--sources",
+        action="append",
+        default=[],
+        metavar="DIR|URL",
+        help="where the texts are, to be compared (--tokenizer default then: bytes); repeatable",
     )
     parser.add_argument(
         "--texts",
-        type=number(1, grouped=True),
+        type=number(1, amounts=True),
         default=DOCUMENTS,
         metavar="N",
         help=f"documents to look at with the tokenizer (default: {DOCUMENTS:,}; all with --full)",
@@ -95,15 +99,29 @@ def _verified(path: Path, args: argparse.Namespace) -> dict[str, Any]:
         trips: RoundTrips | None = None
         try:
             found, notes = _checked(pool, args)
-            trips = _trips(pool, args) if not found and args.tokenizer is not None else None
+            trips = _trips(pool, args) if not found and _with_texts(args) else None
         except RecipeError as error:
-            if args.tokenizer is not None and error.problems[0].where == "tokenizer":
+            if _with_texts(args) and error.problems[0].where == "tokenizer":
                 raise
             found = [Finding("file", one.where, one.expected, str(one.given)) for one in error.problems]
         if trips is not None and trips.documents.get(LOST):
             lost = ", ".join(map(repr, trips.examples[LOST]))
             found.append(Finding("text", str(path), "tokens that give the text back", f"documents {lost} …"))
+        if trips is not None and pool.card.tokenizer is None and _is_another(trips):
+            given = f"{trips.documents[OTHERWISE]:,} of {trips.looked_at:,} documents give other tokens"
+            expected = f"tokens of {args.tokenizer}: the pool does not say its tokenizer"
+            found.append(Finding("tokenizer", str(path), expected, f"{given}: this is not its tokenizer"))
         return _told(path, pool, found, notes, trips)
+
+
+def _with_texts(args: argparse.Namespace) -> bool:
+    """Whether texts are looked at: who names sources wants them compared."""
+    return args.tokenizer is not None or bool(args.sources)
+
+
+def _is_another(trips: RoundTrips) -> bool:
+    """Whether most documents are not what the tokenizer makes of their text."""
+    return trips.documents.get(OTHERWISE, 0) * 2 > trips.looked_at
 
 
 def _checked(pool: Pool, args: argparse.Namespace) -> tuple[list[Finding], list[str]]:
@@ -132,7 +150,7 @@ def _told(
 
 def _trips(pool: Pool, args: argparse.Namespace) -> RoundTrips:
     count = None if args.full else args.texts
-    return round_trips(pool, maker_of(pool, args.tokenizer), count, args.seed, args.sources)
+    return round_trips(pool, maker_of(pool, args.tokenizer, "--tokenizer"), count, args.seed, args.sources)
 
 
 def _lines(told: dict[str, Any]) -> Iterator[str]:

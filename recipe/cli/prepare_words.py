@@ -12,7 +12,7 @@ from recipe.text.kinds import FORMATS
 from recipe.text.preparation import ENGINES, PrepareOptions
 from recipe.text.sources import ReadOptions
 
-_positive = number(1, grouped=True)
+_positive = number(1, amounts=True)
 
 REPEATED_TOKENS = 64
 """Tokens of a stretch, unless somebody says otherwise."""

@@ -45,7 +45,7 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--exact", action="store_true", help="count every document of a pool")
     how.add_argument(
         "--sample",
-        type=number(3, grouped=True),
+        type=number(3, amounts=True),
         default=DRAWS,
         metavar="N",
         help=f"draws from a pool (default: {DRAWS:,}); one with no more documents is counted whole",

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--vocab-size",
-        type=number(grouped=True),
+        type=number(amounts=True),
         required=True,
         metavar="N",
         help="rows: bytes, merges and marks together",

@@ -77,7 +77,11 @@ def _unit(unit: str, text: str) -> int:
     right = _OTHER_SPELLINGS.get(bare, bare)
     hint = ""
     if right in DECIMAL_UNITS or right in BINARY_UNITS:
-        hint = f"; did you mean {right!r}? write {text.strip().removesuffix(unit).strip()}{right}"
+        number = text.strip().removesuffix(unit).strip()
+        hint = f"; did you mean {right!r}? write {number}{right}"
+        if right == "B" and unit != "b":
+            hint = "; did you mean 'B', a billion (not bytes)?"
+            hint += f" write {number}B, or {number}Gi for {number} x 2**30"
     raise ValueError(f"unknown unit {unit!r} in {text!r}{hint}")
 
 

@@ -41,7 +41,9 @@ def test_repart_writes_the_same_pool_and_says_so(pool, capsys):
 
 @pytest.mark.parametrize("size", ["many", "0", "1.5"])
 def test_parts_of_no_size_are_refused(pool, capsys, size):
-    assert main(["pools", "repart", str(pool), "--part-tokens", size, "--out", str(pool.with_name("x"))]) == 2
+    with pytest.raises(SystemExit) as ended:
+        main(["pools", "repart", str(pool), "--part-tokens", size, "--out", str(pool.with_name("x"))])
+    assert ended.value.code == 2
     assert "given" in capsys.readouterr().err
     assert not pool.with_name("x").exists()
 

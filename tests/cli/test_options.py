@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
+
 import pytest
 
 from recipe.cli.main import main
-from recipe.cli.options import split_words
+from recipe.cli.options import number, split_words
 from recipe.errors import RecipeError
 
 
@@ -93,3 +95,29 @@ def test_numbers_and_texts_that_are_none_are_refused_by_the_option(capsys, words
         main(words)
     assert ended.value.code == 2
     assert f"argument {words[-2]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "value"), [("100k", 100_000), ("1Gi", 2**30), ("1_000", 1000), ("7", 7)])
+def test_counts_take_amounts(text, value):
+    assert number(1, amounts=True)(text) == value
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["prepare", "p", "t", "--part-tokens", "1GB"],
+        ["export", "pools/p", "--tokens-per-file", "1GB"],
+        ["pools", "repart", "p", "--out", "q", "--part-tokens", "1GB"],
+    ],
+)
+def test_a_count_in_bytes_is_refused_with_what_its_letters_mean(capsys, words):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "a billion (not bytes)? write 1B, or 1Gi for 1 x 2**30" in told
+
+
+def test_an_amount_below_the_least_is_refused():
+    with pytest.raises(ArgumentTypeError, match=r"in 1\.\."):
+        number(1, amounts=True)("0k")
