@@ -121,6 +121,21 @@ def test_where_documents_end_is_compared_with_its_hash(tmp_path, place):
     assert open_pool(tmp_path / "a.u16", "p", eos=0).offsets.tolist() == [0, 2, 4]
 
 
+@pytest.mark.parametrize("content", [b"", b"junk", slice(60), slice(130), slice(-40)], ids=str)
+def test_one_that_is_no_longer_whole_is_to_be_removed_and_is_made_anew(tmp_path, content):
+    """Empty, something else, or cut in the header, in the numbers or in the hash."""
+    open_pool(tokens(tmp_path / "a.u16"), "p", eos=0)
+    (kept,) = (tmp_path / ".recipe").iterdir()
+    kept.write_bytes(content if isinstance(content, bytes) else kept.read_bytes()[content])
+    with pytest.raises(RecipeError) as error:
+        _ = open_pool(tmp_path / "a.u16", "p", eos=0).offsets
+    (problem,) = error.value.problems
+    assert problem.where == str(kept)
+    assert problem.fix.startswith(f"remove {kept.name} and ")
+    kept.unlink()
+    assert open_pool(tmp_path / "a.u16", "p", eos=0).offsets.tolist() == [0, 2, 4]
+
+
 def test_decoded_tokens_that_were_damaged_are_found_by_a_full_look(tmp_path):
     pq.write_table(pa.table({"input_ids": [[1, 2], [3]]}), tmp_path / "a.parquet")
     pool = open_pool(tmp_path, "p")

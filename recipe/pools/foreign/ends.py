@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,9 +53,10 @@ def map_ends(path: Path, num_tokens: int) -> NDArray[np.int64]:
     """int64[documents] of such a file, mapped.
 
     Raises:
-        RecipeError: it was damaged: it does not end with the tokens.
+        RecipeError: it was damaged: it is no such file, or does not end with the tokens.
     """
-    ends = map_npy(path, None, INT64)
+    with _told_as_damaged(path):
+        ends = map_npy(path, None, INT64)
     if (int(ends[-1]) if len(ends) else 0) != num_tokens:
         raise damaged(path, f"ends up to token {int(ends[-1]) if len(ends) else 0}", f"up to {num_tokens}")
     return ends
@@ -85,8 +89,21 @@ def damaged(path: Path, given: str, expected: str) -> RecipeError:
     return refuse(path, given=given, expected=expected, fix=fix)
 
 
+@contextmanager
+def _told_as_damaged(path: Path) -> Iterator[None]:
+    """Say of a file of ours that cannot be read that it is made anew: it is no file of a pool."""
+    try:
+        yield
+    except RecipeError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EMFILE:
+            raise  # nothing is wrong with the file
+        problem = error.problems[0]
+        raise damaged(path, str(problem.given), problem.expected) from error
+
+
 def _digests(path: Path, count: int) -> tuple[str, str]:
-    tail = map_array(path, _BYTE, 2 * _DIGEST, start_byte=_HEAD + 8 * count).tobytes()
+    with _told_as_damaged(path):
+        tail = map_array(path, _BYTE, 2 * _DIGEST, start_byte=_HEAD + 8 * count).tobytes()
     return tail[:_DIGEST].hex(), tail[_DIGEST:].hex()
 
 
