@@ -23,6 +23,8 @@ class Found:
     folder: PurePosixPath | None
     """The source, where that is a folder; None: the file itself was named."""
     state: State
+    leads_nowhere: bool = False
+    """It is a link to something that is not there."""
 
     @property
     def relative(self) -> PurePosixPath:
@@ -67,12 +69,13 @@ def _local_files(source: Path, leave_out: Sequence[Path]) -> tuple[PurePosixPath
     source = Path(os.path.normpath(source.absolute()))
     top = PurePosixPath(source)
     if source.is_dir():
-        paths = list(_walk(source, leave_out))
-        return top, [
-            Found(path, PurePosixPath(path), top, state)
-            for path in paths
-            if (state := state_of(path)) is not None
-        ]
+        found = []
+        for path in _walk(source, leave_out):
+            if (state := state_of(path)) is not None:
+                found.append(Found(path, PurePosixPath(path), top, state))
+            elif path.is_symlink():
+                found.append(Found(path, PurePosixPath(path), top, State(0, -1), leads_nowhere=True))
+        return top, found
     if source.is_file() and (state := state_of(source)) is not None:
         return top.parent, [Found(source, top, None, state)]
     if source.exists():
@@ -89,6 +92,10 @@ def _sort_of(path: Path) -> str:
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
+def _leads_nowhere(path: Path) -> bool:
+    return path.is_symlink() and not path.exists()
+
+
 def _walk(folder: Path, leave_out: Sequence[Path]) -> Iterator[Path]:
     apart = {os.path.realpath(path) for path in leave_out}
     for parent, folders, names in os.walk(folder):
@@ -98,5 +105,5 @@ def _walk(folder: Path, leave_out: Sequence[Path]) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(parent, name)
-            if not name.startswith(".") and path.is_file():
+            if not name.startswith(".") and (path.is_file() or _leads_nowhere(path)):
                 yield path

@@ -17,6 +17,8 @@ JSON_LINES = (".jsonl", ".ndjson", ".jsonlines")
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 ARCHIVES = (".tar", ".tgz", ".tzst")
+#: Names of tables and records that no reader takes apart: a file is one text.
+TABLES_OF_TEXT = (".csv", ".tsv", ".json")
 #: Names that hold no readable text.
 UNREADABLE = (".zip", ".xz", ".bz2", ".bin", ".idx", ".npy")
 READABLE = "JSON lines or text, plain, .gz or .zst; .parquet; .arrow; .tar, .tar.gz, .tar.zst"
@@ -48,6 +50,15 @@ def why_unreadable(name: str, kind: Kind) -> str | None:
     if packed and (kind in TABLES or inner in (*PARQUET, *ARROW)):
         return f"{inner}{suffix}: a table packed a second time"
     return None
+
+
+def inner_suffix(name: str) -> str:
+    """The last suffix, below compression, in small letters.
+
+    >>> inner_suffix("a/B.CSV.gz")
+    '.csv'
+    """
+    return _suffixes(name)[1]
 
 
 def _suffixes(name: str) -> tuple[str, str, bool]:

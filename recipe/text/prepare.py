@@ -33,7 +33,7 @@ from recipe.text.preparation import (
     tell_nobody,
 )
 from recipe.text.quarantine import check_usable, gathered_tally, write_quarantine
-from recipe.text.sources import list_sources
+from recipe.text.sources import list_sources, tables_as_text
 from recipe.text.space import disk_errors
 from recipe.text.spill import has_finished, merged, remove_unfinished
 from recipe.text.splits import check_counts
@@ -188,6 +188,12 @@ class _Preparation:
         return pools
 
     def _made(self) -> list[Pool]:
+        if self.options.read.format == "auto" and (found := tables_as_text(self.source.files)):
+            told = ", ".join(f"{count:,} {suffix}" for suffix, count in found.items())
+            self._say(
+                f"note: read as one text a file, not as rows or records: {told} (--format jsonl reads lines "
+                "of JSON, --exclude leaves files out, --format text says that it is meant)"
+            )
         read = self._first_pass()
         tally, placed = gathered_tally(self.spill, read.tasks), None
         check_usable(self.spill, read.tasks, tally)

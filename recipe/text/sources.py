@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +13,16 @@ from typing import Literal
 from recipe.errors import Problem, RecipeError
 from recipe.text.dataset_folders import check_splits, without_descriptions
 from recipe.text.folders import Found, files_of, is_wanted
-from recipe.text.kinds import FORMATS, READABLE, Format, Kind, kind_of, why_unreadable
+from recipe.text.kinds import (
+    FORMATS,
+    READABLE,
+    TABLES_OF_TEXT,
+    Format,
+    Kind,
+    inner_suffix,
+    kind_of,
+    why_unreadable,
+)
 from recipe.text.leads import check_marker
 from recipe.text.sections import Sectioning
 from recipe.text.stores import Remote, Stored, stored
@@ -151,6 +161,7 @@ def _files_of(
         return None, []
     top, found = answer
     if not found or found[0].folder is not None:
+        found = _without_dead_links(found, options, problems)
         kept = without_descriptions(found, problems) if options.format in ("auto", "arrow") else found
         kept = [file for file in kept if is_wanted(file.relative, options.include, options.exclude)]
         check_splits(found, kept, problems)
@@ -158,7 +169,20 @@ def _files_of(
             given = f"no file matching {' '.join(options.include)}" if options.include else "no file"
             problems.append(Problem(str(source), given, "a file to read", "check the path and --include"))
         return top, kept
+    if not is_wanted(found[0].relative, options.include, options.exclude):
+        fix = "leave it out of the sources, or let it in: globs are for named files, too"
+        given = "named, and left out by --include or --exclude"
+        problems.append(Problem(str(source), given, "a file to read", fix))
     return top, found
+
+
+def _without_dead_links(found: list[Found], options: ReadOptions, problems: list[Problem]) -> list[Found]:
+    """Refuse links to what is not there, among the files that are wanted: their texts would be missing."""
+    for file in found:
+        if file.leads_nowhere and is_wanted(file.relative, options.include, options.exclude):
+            fix = "fetch what it leads to, or leave it out with --exclude"
+            problems.append(Problem(str(file.place), "a link to nothing", "a file to read", fix))
+    return [file for file in found if not file.leads_nowhere]
 
 
 def _check_one_store(sources: Sequence[str | Path], problems: list[Problem]) -> None:
@@ -187,6 +211,12 @@ def _describe(file: Found, root: PurePosixPath, options: ReadOptions, problems: 
         mtime_ns=file.state.stamp,
         group=group,
     )
+
+
+def tables_as_text(files: Sequence[SourceFile]) -> dict[str, int]:
+    """Files by suffix that are read as one text each, though what is called so holds a table or records."""
+    found = Counter(inner_suffix(file.name) for file in files if file.kind == "text")
+    return {suffix: found[suffix] for suffix in TABLES_OF_TEXT if found[suffix]}
 
 
 def _kind(file: Found, options: ReadOptions, problems: list[Problem]) -> Kind:

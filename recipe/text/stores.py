@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -81,6 +82,10 @@ def state_of(place: Stored) -> State | None:
         state = place.stat()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link that leads to itself is none
+            return None
+        raise
     return State(state.st_size, state.st_mtime_ns)
 
 
