@@ -74,7 +74,7 @@ def execute(args: argparse.Namespace) -> int:
 def _tokenizer(pool: Pool, spec: str | None) -> Tokenizer | None:
     """The pool's tokenizer; None where nobody named it and it is none that needs no file."""
     try:
-        return maker_of(pool, spec)
+        return maker_of(pool, spec, "--tokenizer")
     except RecipeError:
         if spec is not None:
             raise

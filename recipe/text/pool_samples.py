@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.pools.pool import Pool
+from recipe.text.spelling import spelled
 
 if TYPE_CHECKING:
     from recipe.text.tokenizers import Tokenizer
@@ -32,6 +33,8 @@ def samples_of(
     for number in _drawn(pool, count, seed):
         body = pool.tokens(number)
         [row] = pool.rows([number])
+        if tokenizer is not None:
+            spelled(pool, tokenizer, number, body[: most + _CHARACTER])  # what is not its own is told here
         first = body[: _whole(body, most, tokenizer)]
         rows.append(
             {

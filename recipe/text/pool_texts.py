@@ -6,15 +6,17 @@ from pathlib import Path
 
 from recipe.errors import RecipeError
 from recipe.pools.pool import Pool
+from recipe.text.spelling import spelled
 from recipe.text.tokenizers import Tokenizer, load_tokenizer
 
 
-def maker_of(pool: Pool, spec: str | None) -> Tokenizer:
+def maker_of(pool: Pool, spec: str | None, option: str = "--pool-tokenizer") -> Tokenizer:
     """The tokenizer that made a pool.
 
     Args:
         pool: whose.
         spec: what `load_tokenizer` takes; None: the one that needs no file.
+        option: what ``spec`` is called where somebody types it.
 
     Raises:
         RecipeError: there is none, or it is not the pool's.
@@ -31,7 +33,7 @@ def maker_of(pool: Pool, spec: str | None) -> Tokenizer:
             "tokenizer",
             given="nothing" if spec is None else f"{spec}: tokenizer {found}",
             expected=f"{pool.card.tokenizer_name or 'the one'} that made it, {made_by or 'not stated'}",
-            fix="name it with --pool-tokenizer (show and verify: --tokenizer)",
+            fix=f"name it with {option}",
         )
     return tokenizer
 
@@ -40,7 +42,10 @@ def text_of(pool: Pool, tokenizer: Tokenizer, number: int) -> str:
     """The text that a document's tokens spell: the tokenizer's own normalisation of what it was made from.
 
     Of a document that was erased: nothing.
+
+    Raises:
+        RecipeError: ids that the tokenizer does not have.
     """
     if len(pool.erased) and number in pool.erased:
         return ""
-    return tokenizer.decode(pool.tokens(number))
+    return spelled(pool, tokenizer, number, pool.tokens(number))

@@ -44,11 +44,17 @@ class Prepared:
             self._kinds: Mapping[str, Any] = {
                 entry["name"]: entry["kind"] for entry in record["inputs"] if "name" in entry
             }
+            self._extends = "extends" in record["settings"]
+            """Then files that are not listed are those of the pool that it extends."""
             origins = [str(entry["origin"]) for entry in record["inputs"] if "origin" in entry]
             self.origin = origins[0] if origins else None
             """Of documents that a program made: which."""
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            self._options, self._kinds, self.origin = ReadOptions(), {}, None
+            self._options, self._kinds, self.origin, self._extends = ReadOptions(), {}, None, False
+
+    def knows(self, name: Name) -> bool:
+        """Whether the file was read as this pool's record says: not one of a pool that it extends."""
+        return name.file in self._kinds or not self._extends
 
     def name_of(self, source: Any) -> Name | None:
         """File and place that a table's ``source`` means; None where it names no file."""
@@ -57,16 +63,21 @@ class Prepared:
         if (found := self._in_archive(source)) is not None:
             return found
         file, _, line = source.rpartition(":")
-        if source not in self._kinds and line.isdecimal() and (file in self._kinds or not self._kinds):
+        if source not in self._kinds and line.isdecimal() and (file in self._kinds or self._guesses):
             return Name(file, int(line))
         return Name(source, None)
+
+    @property
+    def _guesses(self) -> bool:
+        """Whether files are told by their names, too: not all of them are listed."""
+        return self._extends or not self._kinds
 
     def _in_archive(self, source: str) -> Name | None:
         """``a.tar:x/0001``: there may be colons on both sides."""
         at = source.find(":")
         while at >= 0 and source not in self._kinds:
             file, stem = source[:at], source[at + 1 :]
-            if self._kinds.get(file, None if self._kinds else kind_of(file)) == "tar":
+            if self._kinds.get(file, kind_of(file) if self._guesses else None) == "tar":
                 return Name(file, stem)
             at = source.find(":", at + 1)
         return None

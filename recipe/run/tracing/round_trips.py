@@ -17,6 +17,7 @@ from recipe.pools import Pool
 from recipe.pools.blocks import document_hash
 from recipe.pools.verify import chosen
 from recipe.run.tracing.prepared import Prepared
+from recipe.text.spelling import spelled
 from recipe.text.tokenizers import Tokenizer
 
 EXACT, NORMALISED, LOST = "exact", "normalised", "lost"
@@ -79,13 +80,16 @@ def round_trips(
                 continue
             name = names.get(row.document)
             source = None if name is None else held.get(name, (None, None))[1]
-            text = None if source is None else source.text
-            found.add(_fate(tokenizer, pool.tokens(row.document), row.content_hash, text), row.id)
+            text = spelled(pool, tokenizer, row.document, pool.tokens(row.document))
+            fate = _fate(tokenizer, text, row.content_hash, None if source is None else source.text)
+            if fate == CHANGED and name is not None and not prepared.knows(name):
+                # of a pool that this one extends: how that one read its files is not on record here
+                fate = _fate(tokenizer, text, row.content_hash, None)
+            found.add(fate, row.id)
     return found
 
 
-def _fate(tokenizer: Tokenizer, body: Any, content_hash: str, source: str | None) -> str:
-    text = tokenizer.decode(body)
+def _fate(tokenizer: Tokenizer, text: str, content_hash: str, source: str | None) -> str:
     given = text if source is None else source
     is_same = document_hash(tokenizer.encode_batch([given])[0]) == content_hash
     if source is None:

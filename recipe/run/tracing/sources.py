@@ -105,7 +105,8 @@ class Sources:
             name = names[row.document]
             found = None if name is None else held.get(name)
             missing = _unfound(row, name, prepared.origin)
-            self._texts[pool.name, row.document] = row, self._checked(pool, row, found, missing)
+            told = missing, name is None or prepared.knows(name)
+            self._texts[pool.name, row.document] = row, self._checked(pool, row, found, told)
 
     def place(self, pool: Pool, document: int, span: tuple[int, int]) -> SourcePlace:
         """Where tokens ``span`` of a document come from."""
@@ -134,9 +135,13 @@ class Sources:
         return found.text if found.known_from == "file" else None
 
     def _checked(
-        self, pool: Pool, row: Row, found: tuple[Stored, Document | None] | None, missing: str
+        self, pool: Pool, row: Row, found: tuple[Stored, Document | None] | None, told: tuple[str, bool]
     ) -> _Text:
-        """The text whose tokens are the document's: of its file, or else of the tokens themselves."""
+        """The text whose tokens are the document's: of its file, or else of the tokens themselves.
+
+        ``told``: what is missing without the file; whether it is known how the file was read.
+        """
+        missing, is_known = told
         tokenizer = self.tokenizer_of(pool)
         if tokenizer is None:
             card = pool.card
@@ -147,7 +152,7 @@ class Sources:
             if document is not None and _hash(tokenizer, document.text) == row.content_hash:
                 line = document.line if document.member is None else None
                 return _Text(document.text, "file", str(path), line, document.member)
-            missing = f"{path} {CHANGED}"
+            missing = f"{path} {CHANGED}" if is_known else missing
         text = _decoded(tokenizer, pool, row)
         if text is None:
             return _Text(None, missing=missing)
