@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from heapq import heappush, heapreplace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ NGRAM = 50
 SLICE_TOKENS = 16 << 20
 """Held-out tokens that a table is made of at once: about 40 bytes of memory each."""
 SHOWN = 1000
-"""Leaks that are kept with their places; the rest is counted."""
+"""Leaks that are kept with their places, the longest ones; the rest is counted."""
 
 Progress = Callable[[int, int], None]
 """Called with the tokens of training looked at, and those to be looked at in all."""
@@ -83,7 +84,7 @@ class Leakage:
     held: Mapping[str, Leaked]
     trained: Mapping[str, Read]
     leaks: tuple[Leak, ...]
-    """The first ones, at most ``SHOWN``."""
+    """The longest ones, longest first, at most ``SHOWN``."""
     num_leaks: int
     cannot_tell: tuple[str, ...] = ()
     """Sentences on pools that do not say their tokenizer: that nothing was found clears none of them."""
@@ -163,7 +164,8 @@ class _Findings:
 
     def __init__(self, ngram: int, held: Mapping[str, Pool], trained: Mapping[str, Pool]) -> None:
         self._ngram, self._held, self._trained = ngram, held, trained
-        self._leaks: list[Leak] = []
+        self._leaks: list[tuple[int, int, Leak]] = []
+        """A heap: the shortest on top, of as short ones the last found."""
         self._num_leaks = 0
         self._leaking: dict[str, set[int]] = defaultdict(set)
         """Documents by pool of training."""
@@ -180,8 +182,11 @@ class _Findings:
             self._num_leaks += 1
             self._leaking[pool.name].add(int(stretch.documents[run.at]))
             seen.note(run, self._ngram)
+            key = run.stop - run.start, -self._num_leaks
             if len(self._leaks) < SHOWN:
-                self._leaks.append(_leak(name, part, (pool, stretch), run))
+                heappush(self._leaks, (*key, _leak(name, part, (pool, stretch), run)))
+            elif key > self._leaks[0][:2]:
+                heapreplace(self._leaks, (*key, _leak(name, part, (pool, stretch), run)))
 
     def count_documents(self, held: tuple[str, Slice], trained: str, seen: Seen) -> None:
         """Count the documents of a slice that were seen in one pool of training."""
@@ -213,7 +218,8 @@ class _Findings:
             name: Read(pool.num_documents, pool.stock, len(self._leaking[name]))
             for name, pool in self._trained.items()
         }
-        return Leakage(self._ngram, held, trained, tuple(self._leaks), self._num_leaks)
+        leaks = tuple(leak for *_, leak in sorted(self._leaks, key=lambda kept: kept[:2], reverse=True))
+        return Leakage(self._ngram, held, trained, leaks, self._num_leaks)
 
 
 def _touched(part: Slice, covered: NDArray[np.bool_]) -> int:

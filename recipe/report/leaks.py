@@ -14,7 +14,7 @@ MOST_ROWS = 20
 
 
 def leak_tables(plain: Mapping[str, Any]) -> Iterator[Group]:
-    """Tables of a search's plain form: held-out pools, and the first leaks."""
+    """Tables of a search's plain form: held-out pools, and the longest leaks."""
     trained = list(plain["trained"])
     yield table(
         "held-out pools",
@@ -43,27 +43,28 @@ def leak_tables(plain: Mapping[str, Any]) -> Iterator[Group]:
     if plain["leaks"]:
         longest = _longest(plain["leaks"])
         first = longest[:MOST_ROWS]
-        rest = len(longest) - len(first)
         yield table(
             "the longest text that two documents share",
             ("held out", "document", "tokens", "trained on", "document", "tokens"),
             (tuple(cell for side in ("held", "trained") for cell in _place(leak[side])) for leak in first),
-            caption=f"and {rest:,} more pairs of documents" if rest else "",
+            caption=_hidden(len(longest) - len(first), plain["num_leaks"] - len(plain["leaks"])),
         )
 
 
+def _hidden(pairs: int, places: int) -> str:
+    """What is not shown: pairs of documents, and leaks that are no longer than those kept."""
+    told = [f"{pairs:,} more pairs of documents (--json)"] if pairs else []
+    told += [f"{places:,} more places, no longer ones, which are counted alone"] if places else []
+    return f"and {' and '.join(told)}" if told else ""
+
+
 def _longest(leaks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of every two documents the longest of their leaks, in the order of their first ones."""
+    """Of every two documents the longest of their leaks, longest first."""
     found: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for leak in leaks:
         pair = tuple(leak[side][key] for side in ("held", "trained") for key in ("pool", "document"))
-        if pair not in found or _size(leak) > _size(found[pair]):
-            found[pair] = leak
+        found.setdefault(pair, leak)  # leaks come longest first
     return list(found.values())
-
-
-def _size(leak: Mapping[str, Any]) -> int:
-    return int(leak["held"]["stop"] - leak["held"]["start"])
 
 
 def _place(place: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -113,11 +113,26 @@ def test_a_hash_only_proposes_and_tokens_decide(tmp_path):
     assert list(shared_runs(part, stretch, 50)) == []
 
 
-def test_places_are_kept_for_the_first_leaks_and_all_are_counted(tmp_path, monkeypatch):
+def test_places_are_kept_for_some_leaks_and_all_are_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(leakage, "SHOWN", 2)
     texts = [list(range(a, a + 50)) for a in range(5)]
     found = find_leakage({"web": wide(tmp_path / "web", texts)}, {"exam": wide(tmp_path / "exam", texts)})
     assert (len(found.leaks), found.num_leaks) == (2, 5)
+
+
+@pytest.mark.parametrize("shown", [2, 9])
+def test_the_longest_shared_stretches_come_first_and_are_the_ones_that_are_kept(tmp_path, monkeypatch, shown):
+    """Boilerplate of 50 tokens in every document, found first, hides no document that was copied whole."""
+    monkeypatch.setattr(leakage, "SHOWN", shown)
+    stamp, copied, part = list(range(50)), list(range(50, 190)), list(range(70, 140))
+    held = wide(tmp_path / "exam", [[*stamp, 195], [*stamp, 196], copied])
+    trained = wide(tmp_path / "web", [[*stamp, 197], part, copied])
+    found = find_leakage({"web": trained}, {"exam": held}, Search(slice_tokens=60))
+    sizes = [leak.held.stop - leak.held.start for leak in found.leaks]
+    assert sizes == [140, 70, 50, 50][:shown]
+    assert [leak.whole for leak in found.leaks][:2] == [True, False]
+    assert [leak.held.document for leak in found.leaks][2:] == [0, 1][: shown - 2]
+    assert found.num_leaks == 4
 
 
 @pytest.mark.parametrize("ngram", [0, -3])
