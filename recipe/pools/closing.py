@@ -196,7 +196,7 @@ def _write_table(
 
     No unit lies across a seam: a group that does is refused as scattered.
     """
-    ids, groups = Keys("id"), Keys("group")
+    ids, groups, extended = Keys("id"), Keys("group"), int(seams.max(initial=0))
     begun: list[tuple[int, NDArray[np.uint8]]] = []  # a bit a document
     grouped, are_numbers, number = False, True, 0
     before: pa.Table | None = None
@@ -213,10 +213,10 @@ def _write_table(
             before = rows.slice(rows.num_rows - 1)
             number += rows.num_rows
     if not are_numbers:
-        ids.check(folder, lambda: _rows(folder, parts))
+        ids.check(folder, lambda: _rows(folder, parts), extended)
     if not grouped:
         return None, are_numbers
-    groups.check(folder, lambda: _rows(folder, parts))
+    groups.check(folder, lambda: _rows(folder, parts), extended)
     return _edges(begun, number), are_numbers
 
 

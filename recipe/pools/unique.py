@@ -14,6 +14,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.pools.table import either
 
 _SHOWN = 5
+_NEW_GROUPS = "give them another group, or make one pool anew of all documents, the old ones too"
 
 
 class Keys:
@@ -30,8 +31,10 @@ class Keys:
         self._hashes.frombytes(_hashes(rows, self._name)[chosen & _present(rows, self._name)].tobytes())
         self._chosen.append(np.packbits(chosen))
 
-    def check(self, folder: Path, tables: Callable[[], Iterable[pa.Table]]) -> None:
+    def check(self, folder: Path, tables: Callable[[], Iterable[pa.Table]], extended: int = 0) -> None:
         """Look for keys that came twice; equal hashes are settled by the rows themselves.
+
+        ``extended``: first documents that are those of a pool that is extended.
 
         Raises:
             RecipeError: naming the first keys at fault and both documents.
@@ -41,11 +44,11 @@ class Keys:
         twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
         if not len(twice):
             return
-        problems = self._repeated(twice, tables())
+        problems = self._repeated(twice, tables(), extended)
         if problems:
             raise RecipeError(str(folder).removesuffix(".partial"), problems)
 
-    def _repeated(self, twice: NDArray[np.int64], tables: Iterable[pa.Table]) -> list[Problem]:
+    def _repeated(self, twice: NDArray[np.int64], tables: Iterable[pa.Table], extended: int) -> list[Problem]:
         first: dict[int | str, int] = {}
         problems: list[Problem] = []
         number = 0
@@ -55,17 +58,23 @@ class Keys:
             at = np.flatnonzero(suspect)
             for key, row in zip(either(rows.take(pa.array(at)), self._name), at.tolist(), strict=True):
                 if key in first and len(problems) < _SHOWN:
-                    problems.append(self._problem(key, first[key], number + row))
+                    problems.append(self._problem(key, first[key], number + row, extended))
                 first.setdefault(key, number + row)
             number += rows.num_rows
         return problems
 
-    def _problem(self, key: int | str, first: int, second: int) -> Problem:
+    def _problem(self, key: int | str, first: int, second: int, extended: int) -> Problem:
         where, given = f"document {second}", f"{self._name} {key!r}, as document {first} has"
+        is_old = first < extended <= second
+        given += ", of the extended pool" if is_old else ""
         if self._name == "id":
             return Problem(where, given, "ids that occur once", "give each document an id of its own")
-        given += ", with other documents, or the end of an extended pool, between"
-        return Problem(where, given, "a group's documents one after another", "sort the documents by group")
+        expected, fix = "a group's documents one after another", "sort the documents by group"
+        if is_old:
+            expected, fix = "groups that the extended pool does not have", _NEW_GROUPS
+        else:
+            given += ", with other documents between"
+        return Problem(where, given, expected, fix)
 
 
 def _present(rows: pa.Table, name: str) -> NDArray[np.bool_]:

@@ -22,6 +22,7 @@ from recipe.text.counts import Counted
 from recipe.text.documents import RecordsError
 from recipe.text.duplicates import AS_DUPLICATE, AS_OTHER_SPLIT, Rule, place_documents
 from recipe.text.engines import check_engine
+from recipe.text.extending import check_groups, check_new_ids
 from recipe.text.first_pass import tokenise
 from recipe.text.hold import clear, held, remove
 from recipe.text.inputs import TASKS_VERSION, FileInput, Input, MadeInput
@@ -205,6 +206,14 @@ class _Preparation:
             tally.check()
         if self.rule.split is not None and placed is not None:
             check_counts(self.out, self.rule, placed, tally.kept)
+        for target in self.targets:
+            if target.extends is not None:
+                chosen = None if placed is None else placed.chosen(target.split)
+                check_groups(self.spill, read.tasks, target.extends, self.options.seed, chosen)
+        for target in self.targets:
+            if target.extends is not None:
+                chosen = None if placed is None else placed.chosen(target.split)
+                check_new_ids(self.spill, read.tasks, target.extends, chosen)
         for target in self.targets:
             if target.existing(self.source, overwrite=self.options.overwrite) is None:
                 self._second_pass(read, Counted(tally, placed), target)

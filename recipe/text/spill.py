@@ -148,24 +148,40 @@ def id_hash(id: str | int) -> int:
 
 def repeated_ids(folder: Path, num_tasks: int, most: int) -> list[tuple[str | int, str, str]]:
     """(id, place, other place) of ids that several documents have; ``most`` of them at most."""
-    hashes = np.concatenate([*(_ids(folder, number) for number in range(num_tasks)), np.zeros(0, "<u8")])
+    hashes = np.concatenate(
+        [*(ids_of_task(folder, number) for number in range(num_tasks)), np.zeros(0, "<u8")]
+    )
     hashes.sort()
     twice = hashes[1:][hashes[1:] == hashes[:-1]][: 4 * most]
     places: dict[str | int, str] = {}
     found: list[tuple[str | int, str, str]] = []
     for number in range(num_tasks) if len(twice) else ():
-        run = _Run.open(folder, number, np.dtype("<u2"), 0, 0)
-        for place in np.flatnonzero(np.isin(run.index["id"][:-1], twice)).tolist():
-            id, _, _, source, *_ = run.row(place)
+        for place in np.flatnonzero(np.isin(ids_of_task(folder, number), twice)).tolist():
+            id, _, _, source, *_ = row_of_task(folder, number, place)
             if id in places:
                 found.append((id, places[id], source))
             places.setdefault(id, source)
     return found[:most]
 
 
-def _ids(folder: Path, number: int) -> NDArray[np.uint64]:
+def documents_of_keys(
+    folder: Path, num_tasks: int, keys: NDArray[np.uint64]
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Number and plain values of documents whose key begins with one of ``keys``."""
+    for number, first in zip(range(num_tasks), first_numbers(folder, num_tasks), strict=False):
+        run = _Run.open(folder, number, np.dtype("<u2"), 0, 0)
+        for place in np.flatnonzero(np.isin(run.index["high"][:-1], keys)).tolist():
+            yield first + place, run.row(place)
+
+
+def ids_of_task(folder: Path, number: int) -> NDArray[np.uint64]:
     """Hashes of the ids of one task; of the whole index, no more is in memory."""
     return np.array(np.load(task_file(folder, number, "npy"), mmap_mode="r")["id"][:-1])
+
+
+def row_of_task(folder: Path, number: int, place: int) -> tuple[Any, ...]:
+    """What is said of one document of a task: its id, group, tags, place, …"""
+    return _Run.open(folder, number, np.dtype("<u2"), 0, 0).row(place)
 
 
 def report_file(folder: Path, number: int) -> Path:

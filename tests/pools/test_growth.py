@@ -97,7 +97,7 @@ def test_units_of_groups_stay_and_more_may_come(tmp_path: Path, groups: list | N
 def test_a_group_cannot_go_on_in_what_is_appended(tmp_path: Path):
     old_pool(tmp_path, groups=[0, 0, 1, 2])
     for group in (2, 0):
-        with pytest.raises(RecipeError, match="end of an extended pool"):
+        with pytest.raises(RecipeError, match="of the extended pool"):
             extend_pool(tmp_path / "old", tmp_path / "new", NEW, groups=[group, 4, 5])
     assert not (tmp_path / "new").exists()
 

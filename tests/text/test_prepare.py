@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from recipe.errors import RecipeError
-from recipe.pools import grown_from, open_pool, write_pool
+from recipe.pools import PoolWriter, grown_from, open_pool, write_pool
 from recipe.text.documents import Document
 from recipe.text.inputs import MadeInput
 from recipe.text.preparation import PrepareOptions
@@ -434,6 +434,45 @@ def test_a_prepared_pool_is_extended_by_what_is_new(tmp_path):
     again = prepare_pool([tmp_path / "b.jsonl"], tmp_path / "new", BYTES, more, progress=told.append)
     assert again.fingerprint == new.fingerprint
     assert "up to date" in told[0].text
+
+
+def test_a_group_of_the_extended_pool_that_comes_again_is_named_and_nothing_is_written(tmp_path):
+    """Sorting helps nobody: the fix is another key, or all texts again."""
+    write_jsonl(tmp_path / "a.jsonl", [{"id": i, "text": "x" * (i + 1), "g": f"g{i % 5}"} for i in range(20)])
+    rows = [{"id": f"b{i}", "text": "y" * (i + 1), "g": group} for i, group in enumerate(["g3", "new", "g3"])]
+    write_jsonl(tmp_path / "b.jsonl", rows)
+    read = ReadOptions(group_key="g")
+    old = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "old", BYTES, PrepareOptions(read=read))
+    there = sorted(tmp_path.iterdir())
+    more = PrepareOptions(read=read, extends=old.path)
+    with pytest.raises(RecipeError) as error:
+        prepare_pool([tmp_path / "b.jsonl"], tmp_path / "new", BYTES, more)
+    (problem,) = error.value.problems
+    first = next(row for row in old.rows(np.arange(20)) if row.group == "g3")
+    at = [row.id for row in old.rows(np.arange(20))].index(first.id)
+    assert problem.where == "b.jsonl:1"
+    assert problem.given == f"group 'g3', which the extended pool has: document {at} (id {first.id!r})"
+    assert str(old.path) in problem.expected
+    assert "--group-key" in problem.fix and "sort" not in problem.fix
+    assert sorted(tmp_path.iterdir()) == there
+    with PoolWriter(
+        tmp_path / "new", vocab_size=257, eos=256, tokenizer=old.card.tokenizer, extends=old
+    ) as new:
+        new.add([1], id="b", group="g3")
+        with pytest.raises(RecipeError, match="another group, or make one pool anew"):
+            new.close()
+
+
+def test_a_copy_of_a_group_s_document_that_is_left_out_scatters_no_group(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [{"id": i, "text": "x" * (i + 1), "g": "one"} for i in range(3)])
+    write_jsonl(
+        tmp_path / "b.jsonl", [{"id": "b", "text": "xx", "g": "one"}, {"id": "c", "text": "y", "g": "two"}]
+    )
+    read = ReadOptions(group_key="g")
+    prepare_pool([tmp_path / "a.jsonl"], tmp_path / "old", BYTES, PrepareOptions(read=read))
+    more = PrepareOptions(read=read, extends=tmp_path / "old", duplicates="drop")
+    new = prepare_pool([tmp_path / "b.jsonl"], tmp_path / "new", BYTES, more)
+    assert (new.num_documents, new.card.dropped) == (4, {"duplicate": 1})
 
 
 def test_what_another_tokenizer_makes_is_not_appended_and_nothing_is_read_for_it(tmp_path):

@@ -157,6 +157,18 @@ def test_a_document_of_a_group_is_left_out_where_an_older_pool_of_another_split_
     assert grown["test"].card.dropped == {"other_split": 1}
 
 
+def test_a_group_that_comes_again_behind_an_extended_split_leaves_nothing_unfinished(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [{**row, "g": f"g{i % 20}"} for i, row in enumerate(records(100))])
+    write_jsonl(tmp_path / "b.jsonl", [{"id": "n", "text": "new", "g": "g7"}])
+    read = ReadOptions(group_key="g")
+    prepare_splits([tmp_path / "a.jsonl"], tmp_path / "old", BYTES, PrepareOptions(split=HALVES, read=read))
+    more = PrepareOptions(split=HALVES, extends=tmp_path / "old", read=read)
+    there = sorted(tmp_path.iterdir())
+    with pytest.raises(RecipeError, match="'g7', which the extended pool has"):
+        prepare_splits([tmp_path / "b.jsonl"], tmp_path / "new", BYTES, more)
+    assert sorted(tmp_path.iterdir()) == there
+
+
 def test_another_split_is_not_extended(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", records(40))
     write_jsonl(tmp_path / "b.jsonl", records(40, first=40))
