@@ -91,7 +91,13 @@ def _dispatch(words: list[str]) -> int:
         raise _unknown(name)
     module = _imported(VERBS[name].module)
     parser = _parser(name, module)
-    return module.execute(parser.parse_intermixed_args(rest))
+    args = parser.parse_intermixed_args(rest)
+    try:
+        return module.execute(args)
+    except RecipeError as error:
+        from recipe.cli.as_options import as_options  # where something is wrong: help answers without it
+
+        raise as_options(error, args) from error
 
 
 def _imported(name: str) -> VerbModule:

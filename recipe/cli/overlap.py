@@ -7,11 +7,13 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
-from recipe.cli.options import add_json, whole
+from recipe.cli.file_words import add_file_words, file_words
+from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables
 from recipe.config.places import is_stored, place
 from recipe.errors import RecipeError
 from recipe.pools.card import CARD_NAME
+from recipe.pools.foreign.form import Form
 from recipe.pools.opening import open_pool
 from recipe.pools.overlap import Overlap, find_overlap
 from recipe.report.tables import table
@@ -33,19 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pools", nargs="+", type=place, metavar="POOL", help="folders or URLs of pools, or token files"
     )
-    parser.add_argument("--eos", type=whole, metavar="ID", help="of files made elsewhere: the end mark")
-    parser.add_argument("--bos", type=whole, metavar="ID", help="of files made elsewhere: the begin mark")
+    add_file_words(parser)
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Count and show."""
     names = _names(args.pools)
-    marks = {"eos": args.eos, "bos": args.bos}
+    said = file_words(args)
+    marks = {key: said.pop(key, None) for key in ("eos", "bos")}
     opened = []
     for path, name in zip(args.pools, names, strict=True):
         own = is_stored(path) or (path / CARD_NAME).is_file()
-        opened.append(open_pool(path, name, **({} if own else marks)))
+        opened.append(open_pool(path, name) if own else open_pool(path, name, **marks, form=Form(**said)))
     found = find_overlap(opened)
     if args.json:
         print_json(found.to_plain())
