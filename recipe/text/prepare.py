@@ -20,7 +20,7 @@ from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
 from recipe.text.counts import Counted
 from recipe.text.documents import RecordsError
-from recipe.text.duplicates import AS_DUPLICATE, AS_OTHER_SPLIT, Rule, place_documents
+from recipe.text.duplicates import AS_DUPLICATE, AS_OTHER_SPLIT, Placed, Rule, place_documents
 from recipe.text.engines import check_engine
 from recipe.text.extending import check_groups, check_new_ids
 from recipe.text.first_pass import tokenise
@@ -189,12 +189,7 @@ class _Preparation:
         return pools
 
     def _made(self) -> list[Pool]:
-        if self.options.read.format == "auto" and (found := tables_as_text(self.source.files)):
-            told = ", ".join(f"{count:,} {suffix}" for suffix, count in found.items())
-            self._say(
-                f"note: read as one text a file, not as rows or records: {told} (--format jsonl reads lines "
-                "of JSON, --exclude leaves files out, --format text says that it is meant)"
-            )
+        self._tell_tables()
         read = self._first_pass()
         tally, placed = gathered_tally(self.spill, read.tasks), None
         check_usable(self.spill, read.tasks, tally)
@@ -206,14 +201,7 @@ class _Preparation:
             tally.check()
         if self.rule.split is not None and placed is not None:
             check_counts(self.out, self.rule, placed, tally.kept)
-        for target in self.targets:
-            if target.extends is not None:
-                chosen = None if placed is None else placed.chosen(target.split)
-                check_groups(self.spill, read.tasks, target.extends, self.options.seed, chosen)
-        for target in self.targets:
-            if target.extends is not None:
-                chosen = None if placed is None else placed.chosen(target.split)
-                check_new_ids(self.spill, read.tasks, target.extends, chosen)
+        self._check_extended(read, placed)
         for target in self.targets:
             if target.existing(self.source, overwrite=self.options.overwrite) is None:
                 self._second_pass(read, Counted(tally, placed), target)
@@ -224,6 +212,23 @@ class _Preparation:
                 write_quarantine(self.out / QUARANTINE_NAME, self.spill, read.tasks)
             write_record(self.out, self.rule.split, pools, tally.to_plain())
         return pools
+
+    def _tell_tables(self) -> None:
+        """Say which tables are read as one text each, unless somebody asked for text."""
+        if self.options.read.format == "auto" and (found := tables_as_text(self.source.files)):
+            told = ", ".join(f"{count:,} {suffix}" for suffix, count in found.items())
+            self._say(
+                f"note: read as one text a file, not as rows or records: {told} (--format jsonl reads lines "
+                "of JSON, --exclude leaves files out, --format text says that it is meant)"
+            )
+
+    def _check_extended(self, read: _Read, placed: Placed | None) -> None:
+        """Refuse groups and ids that an extended pool has, before anything is written."""
+        for target in self.targets:
+            if target.extends is not None:
+                chosen = None if placed is None else placed.chosen(target.split)
+                check_groups(self.spill, read.tasks, target.extends, self.options.seed, chosen)
+                check_new_ids(self.spill, read.tasks, target.extends, chosen)
 
     def _first_pass(self) -> _Read:
         """Tokenise what is not tokenised yet."""

@@ -113,3 +113,31 @@ def test_ids_that_are_not_unique_leave_no_work_behind(tmp_path):
     source = tmp_path / "a.jsonl"
     source.write_text('{"text": "x", "id": 1}\n' * 2)
     assert "a.jsonl:2" in str(refused(tmp_path, source))
+
+
+def test_ids_that_the_extended_pool_has_are_named_with_both_places(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name, ids in (("old", range(400)), ("new", range(390, 500))):
+        rows = [{"id": f"d{n}", "text": f"{name} {n}"} for n in ids]
+        (tmp_path / "in" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    prepare_pool([tmp_path / "in" / "old.jsonl"], tmp_path / "old", BYTES)
+    options = PrepareOptions(workers=1, extends=tmp_path / "old")
+    with pytest.raises(RecipeError) as caught:
+        prepare_pool([tmp_path / "in" / "new.jsonl"], tmp_path / "new", BYTES, options)
+    assert "the first 3 of 10" in caught.value.title
+    for problem in caught.value.problems:
+        line = int(problem.where.removeprefix("new.jsonl:"))
+        assert problem.given == f"id 'd{389 + line}', as old.jsonl:{390 + line} of {tmp_path / 'old'}"
+        assert "--place-ids" in problem.fix and "--id-key" in problem.fix
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "old"]
+    places = PrepareOptions(workers=1, extends=tmp_path / "old", read=ReadOptions(place_ids=True))
+    pool = prepare_pool([tmp_path / "in" / "new.jsonl"], tmp_path / "new", BYTES, places)
+    assert pool.num_documents == 510
+
+
+def test_a_copy_that_is_dropped_may_have_the_id_that_is_there(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "x"}\n')
+    (tmp_path / "b.jsonl").write_text('{"id": 1, "text": "x"}\n{"id": 2, "text": "y"}\n')
+    prepare_pool([tmp_path / "a.jsonl"], tmp_path / "old", BYTES)
+    options = PrepareOptions(extends=tmp_path / "old", duplicates="drop")
+    assert prepare_pool([tmp_path / "b.jsonl"], tmp_path / "new", BYTES, options).num_documents == 2
