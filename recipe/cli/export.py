@@ -8,6 +8,7 @@ from pathlib import Path
 
 from recipe.cli import export_pool
 from recipe.cli.file_words import add_file_words
+from recipe.cli.found import refuse_nothing
 from recipe.cli.options import (
     add_json,
     add_pools_root,
@@ -113,6 +114,7 @@ def execute(args: argparse.Namespace) -> int:
 def _subject(args: argparse.Namespace) -> AbstractContextManager[Subject]:
     source, overrides = split_words(args.words)
     if not RunFolder(Path(source)).is_run:
+        refuse_nothing(source, args.config_dir, verb="recipe export", what="a folder of a run or a pool")
         return of_recipe(
             load_recipe(source, overrides, config_dir=args.config_dir, pools_root=args.pools_root)
         )

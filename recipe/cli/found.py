@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recipe.cli.output import progress, say
 from recipe.config import Recipe, load_recipe
-from recipe.config.places import in_store
+from recipe.config.places import in_store, place
+from recipe.config.problems import nearest
+from recipe.config.sources import locate
 from recipe.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -56,6 +59,33 @@ def refuse_missing(recipe: Recipe, source: str) -> None:
             expected=f"pools in {recipe.pool_path(missing[0]).parent}",
             fix="start with `recipe run`: it makes them from text on this machine, once, in seconds",
         )
+
+
+def refuse_nothing(source: str, config_dir: Path | None, *, verb: str, what: str) -> None:
+    """Say that a word is neither a folder nor a recipe, to a verb that takes both.
+
+    Args:
+        source: the word; a YAML file that is not there is for the loader to tell.
+        config_dir: of recipes.
+        verb: that was called.
+        what: folders that it takes, such as ``a folder that holds pools``.
+
+    Raises:
+        RecipeError: it is neither.
+    """
+    path = Path(source)
+    if not source or path.exists() or path.suffix in (".yaml", ".yml") or in_store(place(source)):
+        return
+    try:
+        locate(source, config_dir)
+    except RecipeError as error:
+        above = path.parent
+        beside = [str(above / each.name) for each in above.iterdir()] if above.is_dir() else []
+        (problem,) = error.problems
+        raise RecipeError.single(
+            verb, source, given="no such folder, and no such recipe",
+            expected=f"{what}, or {problem.expected}", fix=nearest(str(path), beside, problem.fix),
+        ) from None  # fmt: skip
 
 
 def _missing(recipe: Recipe, source: str) -> list[str]:

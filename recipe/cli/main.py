@@ -18,6 +18,7 @@ from typing import Protocol, cast
 from recipe.cli.verbs import VERBS
 from recipe.errors import RecipeError
 
+_HELP = ("-h", "--help", "help")
 DONE, CHECK_FAILED, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
 
@@ -78,7 +79,7 @@ def _write_any_text() -> None:
 
 
 def _dispatch(words: list[str]) -> int:
-    if not words or words[0] in ("-h", "--help", "help"):
+    if not words or words[0] in _HELP:
         print(overview())
         return DONE
     if words[0] in ("-V", "--version"):
@@ -87,8 +88,11 @@ def _dispatch(words: list[str]) -> int:
     name, rest = words[0], words[1:]
     if rest and f"{name} {rest[0]}" in VERBS:
         name, rest = f"{name} {rest[0]}", rest[1:]
+    if name not in VERBS and family(name) and (not rest or rest[0] in _HELP):
+        print(family_overview(name), file=sys.stdout if rest else sys.stderr)
+        return DONE if rest else BAD_INPUT
     if name not in VERBS:
-        raise _unknown(name)
+        raise _unknown(name, rest)
     module = _imported(VERBS[name].module)
     parser = _parser(name, module)
     args = parser.parse_intermixed_args(rest)
@@ -113,15 +117,32 @@ def _imported(name: str) -> VerbModule:
 
 def overview() -> str:
     """The answer of ``recipe --help``: every verb in one line."""
-    width = max(map(len, VERBS))
-    verbs = "\n".join(f"  {name:<{width}}  {verb.summary}" for name, verb in VERBS.items())
     return (
         "usage: recipe VERB [words and options]\n\n"
         "Turns a YAML recipe into a training stream that is accounted for to the token.\n\n"
-        f"verbs:\n{verbs}\n\n"
+        f"verbs:\n{_summaries(list(VERBS))}\n\n"
         "Start with `recipe run`: it needs nothing else. `recipe VERB --help` has options and examples.\n"
         "Exit codes: 0 done, 1 a check failed, 2 bad input."
     )
+
+
+def family(word: str) -> list[str]:
+    """The verbs of two words that begin with one."""
+    return [name for name in VERBS if name.startswith(f"{word} ")]
+
+
+def family_overview(word: str) -> str:
+    """The answer of ``recipe pools --help``: every verb of a family in one line."""
+    return (
+        f"usage: recipe {word} VERB [words and options]\n\n"
+        f"verbs:\n{_summaries(family(word))}\n\n"
+        f"`recipe {word} VERB --help` has options and examples."
+    )
+
+
+def _summaries(names: Sequence[str]) -> str:
+    width = max(map(len, names))
+    return "\n".join(f"  {name:<{width}}  {VERBS[name].summary}" for name in names)
 
 
 def _parser(name: str, module: VerbModule) -> argparse.ArgumentParser:
@@ -139,14 +160,22 @@ def _parser(name: str, module: VerbModule) -> argparse.ArgumentParser:
     return parser
 
 
-def _unknown(word: str) -> RecipeError:
-    near = get_close_matches(word, VERBS, n=1)
+def _unknown(word: str, rest: Sequence[str]) -> RecipeError:
+    """A word that is no verb; behind the first word of a family, the second one is meant."""
+    own = family(word) if rest else []
+    if own:
+        given, names, help_at = f"{word} {rest[0]}", own, f"recipe {word}"
+        seconds = get_close_matches(rest[0], [name.removeprefix(f"{word} ") for name in own], n=1)
+        near = [f"{word} {second}" for second in seconds]
+    else:
+        given, names, help_at = word, list(VERBS), "recipe"
+        near = get_close_matches(word, VERBS, n=1)
     return RecipeError.single(
         "recipe",
         "VERB",
-        given=word,
-        expected=f"one of {', '.join(VERBS)}",
-        fix=f"did you mean 'recipe {near[0]}'?" if near else "`recipe --help` says what each verb does",
+        given=given,
+        expected=f"one of {', '.join(names)}",
+        fix=f"did you mean 'recipe {near[0]}'?" if near else f"`{help_at} --help` says what each verb does",
     )
 
 

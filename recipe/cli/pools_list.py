@@ -6,12 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from recipe.cli.found import refuse_missing
+from recipe.cli.found import refuse_missing, refuse_nothing
 from recipe.cli.options import add_json, add_recipe_words, is_override, split_words
-from recipe.cli.output import print_json, print_tables
+from recipe.cli.output import print_json, print_tables, say
 from recipe.config import Recipe, load_recipe
 from recipe.errors import RecipeError
 from recipe.mixing.opening import open_named
+from recipe.pools.foreign.finding import find_foreign
+from recipe.pools.foreign.form import NOTHING_SAID
 from recipe.pools.listing import Listed, list_folder, listed, wrong
 from recipe.report.pools import list_tables
 
@@ -47,13 +49,31 @@ def execute(args: argparse.Namespace) -> int:
         )  # fmt: skip
     pools = _below(folders) if folders else _of_recipe(args)
     title = f"pools below {', '.join(map(str, folders))}" if folders else "pools of the recipe"
+    others = _token_files(folders) if not pools else []
     if args.json:
         print_json(pools)
     elif pools:
         print_tables(list_tables(pools, title))
-    else:
+    elif not others:
         print(f"no {title}")
+    for folder, kind in others:
+        say(
+            f"{folder} holds {kind} made elsewhere, which are no pools of our own: "
+            f"recipe pools show {folder} --eos ID shows them as a recipe reads them"
+        )
     return 1 if any(pool["problem"] for pool in pools) else 0
+
+
+def _token_files(folders: list[Path]) -> list[tuple[Path, str]]:
+    """Folders that hold token files of others, and of which kind; what cannot be told is for `pools show`."""
+    found = []
+    for folder in folders:
+        try:
+            kinds = [one.kind for one in find_foreign(folder, NOTHING_SAID)]
+        except RecipeError:
+            kinds = ["token files"]
+        found += [(folder, kinds[0])] if kinds else []
+    return found
 
 
 def _below(folders: list[Path]) -> list[dict[str, Any]]:
@@ -69,6 +89,7 @@ def _below(folders: list[Path]) -> list[dict[str, Any]]:
 
 def _of_recipe(args: argparse.Namespace) -> list[dict[str, Any]]:
     source, overrides = split_words(args.words)
+    refuse_nothing(source, args.config_dir, verb="pools list", what="a folder that holds pools")
     recipe = load_recipe(source, overrides, config_dir=args.config_dir)
     refuse_missing(recipe, source)
     return [_with_target(recipe, _named(recipe, name)) for name in recipe.pools]

@@ -178,3 +178,23 @@ def test_the_module_is_the_command(command_path):
     by_command = subprocess.run(["recipe", "--version"], capture_output=True, check=True)
     assert by_module.stdout == by_command.stdout
     assert by_module.stdout.startswith(b"recipe 0.")
+
+
+@pytest.mark.parametrize("word", ["pools", "tokenizer"])
+@pytest.mark.parametrize("rest", [["--help"], ["-h"], ["help"], []])
+def test_a_family_of_verbs_lists_them_with_what_each_does(capsys, word, rest):
+    assert main([word, *rest]) == (0 if rest else 2)
+    told = "".join(capsys.readouterr())
+    own = [name for name in VERBS if name.startswith(f"{word} ")]
+    assert len(own) > 1
+    for name in VERBS:
+        assert any(line.startswith(f"  {name} ") for line in told.splitlines()) == (name in own)
+    assert all(VERBS[name].summary in told for name in own)
+
+
+def test_an_unknown_verb_of_a_family_suggests_the_nearest_of_it(capsys):
+    assert main(["pools", "lst"]) == 2
+    told = capsys.readouterr().err
+    assert "did you mean 'recipe pools list'?" in told and "tokenizer train" not in told
+    assert main(["tokenizer", "zzzzzzzz"]) == 2
+    assert "`recipe tokenizer --help`" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import recipe
@@ -213,3 +214,28 @@ def test_a_pool_that_extends_a_described_one_is_said_to_say_nothing(in_tmp, caps
     assert "of q nothing is said" in capsys.readouterr().err
     assert main(["prepare", "q", "b.jsonl", "--extends", "p", "--about", "kind=public", "--json"]) == 0
     assert "nothing is said" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["pools list", "export --format npy --to out"])
+@pytest.mark.parametrize("word", ["nope", "pools/nope", "elsewhere/nope"])
+def test_a_word_that_is_no_folder_and_no_recipe_is_told_as_that(pools, capsys, verb, word):
+    assert main([*verb.split(), word]) == 2
+    told = capsys.readouterr().err
+    assert "no such folder, and no such recipe" in told and "a folder" in told and "YAML" in told
+
+
+def test_the_nearest_folder_is_suggested(pools, capsys):
+    assert main(["pools", "list", "pools/dep"]) == 2
+    assert "did you mean 'pools/deep'?" in capsys.readouterr().err
+
+
+def test_token_files_of_others_are_no_pools_and_it_is_said_what_shows_them(in_tmp, capsys):
+    Path("tokens").mkdir()
+    np.save("tokens/a.npy", np.arange(9, dtype=np.uint16))
+    assert main(["pools", "list", "tokens"]) == 0
+    out, err = capsys.readouterr()
+    assert "no pools" not in out
+    assert "files of tokens made elsewhere" in err and "recipe pools show tokens --eos" in err
+    Path("empty").mkdir()
+    assert main(["pools", "list", "empty"]) == 0
+    assert "no pools below empty" in capsys.readouterr().out
