@@ -99,3 +99,17 @@ def test_files_of_others_are_read_as_they_are_said_to_be(pools):
     words = ["--format", "parquet", "--to", "other", "--dtype", "uint16", "--documents", "file"]
     assert main(["export", "raw.ids", *words]) == 0
     assert pq.read_table("other")["input_ids"].to_pylist() == [[5, 6, 9, 7, 9]]
+
+
+@pytest.mark.parametrize("words", [["--eos", "49"], ["--documents", "file"], []])
+def test_lists_beside_npy_files_are_not_read_as_tokens(in_tmp, capsys, words):
+    """What reads our own export is named; said, it gives the documents of the pool."""
+    recipe.write_pool("pools/a", [[1, 2, 3], [4, 5]], vocab_size=50, eos=49).close()
+    assert main(["export", "pools/a", "--format", "npy", "--to", "out"]) == 0
+    assert main(["pools", "show", "out", "--samples", "0", *words]) == 2
+    told = capsys.readouterr().err
+    assert "tokens-00000.offsets.npy" in told and "boundaries: .offsets.npy" in told
+    assert (
+        main(["pools", "show", "out", "--samples", "0", "--eos", "49", "--boundaries", ".offsets.npy"]) == 0
+    )
+    assert main(["pools", "show", "out/tokens-00000.npy", "--samples", "0", "--eos", "49"]) == 0

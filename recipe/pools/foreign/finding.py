@@ -16,6 +16,7 @@ from recipe.pools.foreign.token_file import refuse
 
 FLAT, DATATROVE, SHARDS, TABLE = "files of tokens", "datatrove files", "MDS folders", "tables"
 _HEADS = {b"\x93NUMPY": FLAT, b"PAR1": TABLE, b"ARROW1": TABLE}
+LIST_ENDING = ".offsets.npy"
 _STATE, _SPLITS = columns.STATES[0], "dataset_dict.json"
 _SHARD_OF_SPLIT = re.compile(
     r"(train|test|validation|valid|val|dev|eval)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?\.(?:parquet|arrow)"
@@ -46,6 +47,8 @@ def find_foreign(place: Path, form: Form) -> list[Found]:
     found = sorted(set(found), key=lambda one: one.path.parts)
     if form.boundaries is not None:
         found = [one for one in found if not one.path.name.endswith(form.boundaries)]
+    else:
+        _refuse_lists(place, found)
     found = _of_datasets(place, _unmerged(found))
     if place.is_dir():
         _refuse_splits(place, found)
@@ -141,6 +144,21 @@ def _of_datasets(place: Path, found: list[Found]) -> list[Found]:
             listed.add(folder)
             kept += _of_dataset(folder)
     return kept
+
+
+def _refuse_lists(place: Path, found: list[Found]) -> None:
+    """Lists of where documents end, as our exports and others write them, are no tokens."""
+    paths = {one.path for one in found}
+    lists = [path for path in paths if path.name.endswith(LIST_ENDING)]
+    beside = [path for path in lists if path.with_name(path.name.removesuffix(LIST_ENDING) + ".npy") in paths]
+    if beside:
+        first = min(beside)
+        tokens = first.name.removesuffix(LIST_ENDING) + ".npy"
+        raise refuse(
+            first, given=f"a file beside {tokens} that is called as a list of where its documents end",
+            expected=f"boundaries: {LIST_ENDING}, by which such lists are read",
+            fix=f"write boundaries: {LIST_ENDING} for {place}; or name the token files, if these are tokens",
+        )  # fmt: skip
 
 
 def _refuse_splits(place: Path, found: list[Found]) -> None:
