@@ -11,9 +11,10 @@ from rich.text import Text
 from recipe.cli.options import MOST, add_json, add_yes, here, number, whole
 from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.errors import RecipeError
+from recipe.pools.beside import REMADE
 from recipe.pools.refingerprint import LOST, WHOLE, Known, Refingerprint, refingerprint, write_anew
 from recipe.report.tables import table
-from recipe.text.lost_cards import REMADE, known_by
+from recipe.text.lost_cards import known_by
 from recipe.text.tokenizers import load_tokenizer
 
 EXAMPLE = """\

@@ -16,6 +16,8 @@ from recipe.pools.finding import Finding
 
 RECORD_NAME = "prepare.json"
 """In a prepared pool: settings, inputs with their hashes, counts."""
+REMADE = "remade"
+"""Key of the ``source`` of a card that was lost and made anew."""
 QUARANTINE_NAME = "quarantine.jsonl"
 """In a prepared pool, if any record was left out: source, line (or row, member), reason."""
 _UNSEALED = frozenset({"format", "settings", "inputs", "read"})

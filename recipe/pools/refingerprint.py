@@ -39,6 +39,7 @@ from recipe.pools.npy_files import npy_record
 from recipe.pools.opening import own_pool
 from recipe.pools.recomputing import part_names, recomputed
 from recipe.pools.settings import token_dtype
+from recipe.pools.table import DocumentTable
 from recipe.pools.workplace import write_durably
 
 WHOLE, DAMAGED, LOST = "whole", "damaged", "lost"
@@ -117,7 +118,8 @@ def refingerprint(folder: Path, known: Known | None = None) -> Refingerprint:
             that were erased: the fingerprint stands for tokens that are gone.
     """
     names = part_names(folder)
-    if not names or not (folder / TABLE_NAME).is_file():
+    table = folder / TABLE_NAME
+    if not table.is_file() or not (names or DocumentTable(table).num_rows == 0):
         raise RecipeError.single(
             str(folder), str(folder), given="no token files with a document table",
             expected="the folder of a pool that recipe wrote",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from recipe.pools.adopting import EXTENDS
 from recipe.pools.agreement import document_findings
-from recipe.pools.beside import check_beside
-from recipe.pools.card import CARD_NAME, card_text
+from recipe.pools.beside import RECORD_NAME, REMADE, check_beside
+from recipe.pools.card import CARD_NAME, card_text, json_object
 from recipe.pools.finding import Finding
 from recipe.pools.pool import Pool
 from recipe.pools.sheet import left_out
+from recipe.pools.splits import SPLIT
 
 SAMPLE = 0.01
 """Share of the blocks of token files that are hashed, unless somebody says otherwise."""
@@ -44,7 +46,7 @@ def check_soundness(
         notes.append("in a store: prepare.json and what it names were not looked at")
     else:
         beside, notes = check_beside(pool.path)
-        found += [*beside, *_card(pool)]
+        found += [*beside, *_card(pool), *(_settings(pool) if not beside else ())]
     if full and not found:
         found += document_findings(pool, tell)
     return found, notes
@@ -59,9 +61,37 @@ def _card(pool: Pool) -> list[Finding]:
 
 
 def _counts(pool: Pool) -> list[Finding]:
-    """Records that were read are documents, or were left out for a reason."""
-    left = left_out(pool.card)
-    if left["adds_up"] is not False:
+    """Records that were read are documents, or were left out for a reason; for which, the card says twice."""
+    left, card, path = left_out(pool.card), pool.card, str(pool.path / CARD_NAME)
+    if left["adds_up"] is None:
         return []
-    given = f"{left['documents']:,} documents and {sum(left['reasons'].values()):,} left out"
-    return [Finding("counts", str(pool.path / CARD_NAME), f"{left['read']:,} records read", given)]
+    found = list[Finding]()
+    if not left["adds_up"]:
+        given = f"{left['documents']:,} documents and {sum(left['reasons'].values()):,} left out"
+        found.append(Finding("counts", path, f"{left['read']:,} records read", given))
+    dropped = {reason: count for reason, count in card.dropped.items() if count}
+    # of a split the reading has what was left out of all of them, the card of the pool its own
+    is_part = any(SPLIT in one for one in (card.source, *(e["source"] for e in card.source.get(EXTENDS, ()))))
+    for reason in sorted({*dropped, *left["reasons"]}):
+        stated, read = dropped.get(reason, 0), left["reasons"].get(reason, 0)
+        if stated > read or (stated < read and not is_part):
+            expected = f"{'at most ' if is_part else ''}{read:,} left out as {reason}, as its source says"
+            found.append(Finding("counts", path, expected, f"dropped: {stated:,}"))
+    return found
+
+
+def _settings(pool: Pool) -> list[Finding]:
+    """What a card says of its making is what ``prepare.json`` says, where that is there."""
+    settings, card = json_object(pool.path / RECORD_NAME).get("settings"), pool.card
+    if not isinstance(settings, Mapping):
+        return []
+    stated = {"seed": card.seed, "tokenizer": card.tokenizer, "shuffled": card.shuffled}
+    wanted = {name: settings[name] for name in ("seed", "tokenizer") if name in settings}
+    wanted["shuffled"] = EXTENDS not in settings
+    where, is_remade = str(pool.path / CARD_NAME), REMADE in card.source
+    return [
+        Finding("settings", where, f"{name}: {value}, as {RECORD_NAME} says", str(stated[name]))
+        for name, value in wanted.items()
+        # a card that was lost may be made anew by somebody who does not know all of it
+        if stated[name] != value and not (is_remade and not stated[name])
+    ]

@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from recipe.errors import RecipeError
-from recipe.pools.beside import RECORD_NAME
+from recipe.pools.beside import RECORD_NAME, REMADE
 from recipe.pools.card import json_object
 from recipe.pools.reasons import DUPLICATE, EMPTY, OTHER_SPLIT
 from recipe.pools.refingerprint import Known
 from recipe.text.preparation import preparation_key
 from recipe.text.tokenizers import Tokenizer
-
-REMADE = "remade"
-"""Key of a card's ``source``: it was written anew, and what was known then."""
 
 
 def known_by(folder: Path, tokenizer: Tokenizer) -> Known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import recipe
 from recipe.cli.main import main
-from recipe.pools.card import read_card
+from recipe.pools.card import card_text, read_card
 from recipe.pools.sections import Section
 from tests.text.small_tokenizers import composed, word_piece
 
@@ -172,6 +173,49 @@ def test_a_record_whose_key_was_changed_is_a_finding(prepared, capsys, key):
     assert code == 1 and "prepare.json" in json.dumps(told["pools"][0]["findings"])
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"dropped": {"empty": 1, "text_not_text": 1, "duplicate": 7}}, "0 left out as duplicate"),
+        ({"dropped": {"text_not_text": 1}}, "1 left out as empty"),
+        ({"seed": 5}, "seed: 0, as prepare.json says"),
+        ({"shuffled": False}, "shuffled: True, as prepare.json says"),
+    ],
+)
+def test_a_forged_card_is_held_against_its_reading_and_the_record_of_its_making(
+    prepared, capsys, changes, told
+):
+    """The card's own hash is right: what it says twice, and what prepare.json says too, is compared."""
+    assert read_card(prepared).dropped == {"empty": 1, "text_not_text": 1}
+    (prepared / "card.json").write_bytes(card_text(replace(read_card(prepared), **changes)))
+    capsys.readouterr()
+    code, answered = answer(capsys, "pools", "verify", prepared, "--full")
+    (finding,) = answered["pools"][0]["findings"]
+    assert code == 1 and told in finding["expected"]
+
+
+def test_pools_of_splits_extensions_and_copies_say_what_was_left_out(in_tmp, capsys):
+    """Each adds up, and nobody is blamed: what is left out of a split is told by its pool alone."""
+    rows = [{"id": n, "text": "" if n % 10 == 0 else f"text {n % 23}", "g": f"g{n % 9}"} for n in range(60)]
+    for name, some in (("one", rows[:40]), ("two", [{**row, "g": f"{row['g']}x"} for row in rows[40:]])):
+        Path(f"{name}.jsonl").write_text("\n".join([*map(json.dumps, some), '{"text": 7}', ""]))
+    more = "--on-bad skip --group-key g --duplicates drop"
+    for words in (
+        f"prepare a one.jsonl {more}",
+        f"prepare b two.jsonl {more} --extends a",
+        f"prepare s one.jsonl {more} --split train=60%,test=40%",
+        f"prepare t two.jsonl {more} --split train=60%,test=40% --extends s",
+        "pools split b --into train=50%,test=50% --out c",
+        "pools dedup a b --out d",
+    ):
+        assert main(words.split()) == 0, capsys.readouterr().err
+    pools = sorted(path.parent for path in Path().rglob("card.json"))
+    assert len(pools) == 10
+    capsys.readouterr()
+    code, told = answer(capsys, "pools", "verify", *pools, "--full")
+    assert (code, [one["findings"] for one in told["pools"]]) == (0, [[]] * 10)
+
+
 def test_a_lost_card_is_written_anew_with_the_fingerprint_it_had(prepared, capsys):
     capsys.readouterr()
     before = read_card(prepared)
@@ -215,6 +259,22 @@ def test_ids_without_a_tokenizer_need_their_number(in_tmp, capsys):
     code, told = answer(capsys, *words[:5], "--eos", "7", "--write", "--yes")
     assert (code, told["written"]) == (1, False)
     assert {one["check"] for one in told["findings"]} == {"eos"}
+
+
+def test_a_pool_of_no_documents_has_a_fingerprint_too(in_tmp, capsys):
+    """One without token files is ours; a pool whose token files are gone is not taken for one."""
+    with recipe.write_pool("none", [], vocab_size=10, eos=9) as pool:
+        fingerprint = pool.fingerprint
+    code, told = answer(capsys, "pools", "refingerprint", "none")
+    assert (code, told["found"], told["same"], told["differences"]) == (0, fingerprint, True, [])
+    Path("none/card.json").unlink()
+    words = ("none", "--vocab-size", "10", "--eos", "9", "--write", "--yes")
+    assert answer(capsys, "pools", "refingerprint", *words)[0] == 0
+    assert read_card(Path("none")).fingerprint == fingerprint
+    recipe.write_pool("one", [[1]], vocab_size=10, eos=9).close()
+    Path("one/part-00000.bin").unlink()
+    assert main(["pools", "refingerprint", "one"]) == 2
+    assert "no token files" in capsys.readouterr().err
 
 
 def test_changed_tokens_are_never_blessed(rich, capsys):
