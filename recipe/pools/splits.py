@@ -112,6 +112,10 @@ def parse_split(text: str, salt: int = 0) -> Split:
         if not is_plain_name(name) or name in shares:
             expected = "another name" if name in shares else PLAIN_NAME
             problems.append(Problem(name or given, name or "no name", expected, f"write it like {_EXAMPLE}"))
+        if name not in shares and (other := next((n for n in shares if n.casefold() == name.casefold()), "")):
+            expected = f"a name that differs from {other} in more than case"
+            fix = "rename one of them: where disks know no case, both are one folder"
+            problems.append(Problem(name, f"{name}, beside {other}", expected, fix))
         shares[name] = _share(name, given, problems)
     if not problems and sum(shares.values()) != 1:
         fix = "correct a share: none is rounded or normalised"

@@ -338,6 +338,8 @@ def test_shares_are_exact(text, shares):
         ("a=50%,b=49.9%", "99.9%"),
         ("a=50%,b=50.1%", "100.1%"),
         ("a=50%,a=50%", "another name"),
+        ("A=50%,a=50%", "differs from A in more than case"),
+        ("straße=40%,x=20%,STRASSE=40%", "differs from straße"),
         ("a=0%,b=100%", "between 0 and all"),
         ("a=0.97,b=0.03", "between 0 and all"),
         ("../a=50%,b=50%", "a plain name"),
