@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Group
 
+from recipe.pools.adopting import EXTENDS
 from recipe.pools.beside import QUARANTINE_NAME
 from recipe.pools.pool import Pool
 from recipe.pools.reasons import DUPLICATE, EMPTY, OTHER_SPLIT
@@ -23,6 +24,7 @@ def summary(pool: Pool) -> dict[str, Any]:
     return {
         "path": str(pool.path),
         "documents": card.num_documents,
+        **({} if (before := extended_documents(pool)) is None else {"documents_extended": before}),
         "units": card.num_units,
         "tokens": card.body_tokens,
         "special": card.special_tokens,
@@ -45,6 +47,10 @@ def pool_table(pool: Pool) -> Group:
     """A prepared pool, for people."""
     card, read = pool.card, pool.card.source["read"]
     rows = [] if SPLIT in card.source else [("records read", read["read"])]
+    left_out = card.dropped
+    if (before := extended_documents(pool)) is not None:
+        rows.append(("documents of the extended pool", before))
+        left_out = left_out if SPLIT in card.source else _left_out(read)
     rows.append(("documents", card.num_documents))
     if card.num_units != card.num_documents:
         rows.append(("units (groups stay together)", card.num_units))
@@ -59,10 +65,25 @@ def pool_table(pool: Pool) -> Group:
     rows.append(("longest document", card.max_document_tokens))
     if read["repaired"] and SPLIT not in card.source:
         rows.append(("kept with U+FFFD", read["repaired"]))
-    rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in card.dropped.items()]
+    rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in left_out.items()]
     caption = "" if SPLIT in card.source else _quarantine(pool.path, read)
     counts = [(what, f"{count:,}") for what, count in rows]
     return table(f"pool {pool.path}", ("what", "how many"), counts, caption=caption)
+
+
+def extended_documents(pool: Pool) -> int | None:
+    """Documents of the pool that this one extends; None: it extends none."""
+    chain = pool.card.source.get(EXTENDS)
+    if not chain:
+        return None
+    return sum(part.documents for part in pool.card.written_parts[: chain[-1]["parts"]])
+
+
+def _left_out(read: Mapping[str, Any]) -> dict[str, int]:
+    """Records of one reading that are no documents, by reason."""
+    found = {EMPTY: read[EMPTY], **read["quarantined"]}
+    found |= {reason: read.get(reason) or 0 for reason in (DUPLICATE, OTHER_SPLIT)}
+    return {reason: count for reason, count in found.items() if count}
 
 
 def _quarantine(folder: Path, read: Mapping[str, Any]) -> str:
@@ -74,9 +95,7 @@ def splits_table(out: Path, pools: Mapping[str, Pool]) -> Group:
     read = next(iter(pools.values())).card.source["read"]
     kept = next(iter(pools.values())).card.source[SPLIT]["documents"]
     rows = [("records read", read["read"]), *((f"documents of {name}", kept[name]) for name in pools)]
-    left_out = {EMPTY: read[EMPTY], **read["quarantined"]}
-    left_out |= {reason: read.get(reason) or 0 for reason in (DUPLICATE, OTHER_SPLIT)}
-    rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in left_out.items() if count]
+    rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in _left_out(read).items()]
     counts = [(what, f"{count:,}") for what, count in rows]
     return table(f"splits {out}", ("what", "how many"), counts, caption=_quarantine(out, read))
 

@@ -38,6 +38,23 @@ def test_the_table_names_reasons_and_the_quarantine(tmp_path, source, capsys):
     assert "quarantine.jsonl" in "".join(out.split()), "a long path is folded"
 
 
+def test_documents_of_an_extended_pool_have_a_row_and_the_table_adds_up(tmp_path, source, capsys):
+    """2 + 3 read = 4 documents and 1 left out of the new texts; what the old pool left out is told there."""
+    run(tmp_path / "old", source, "--on-bad=skip")
+    (tmp_path / "b.jsonl").write_text('{"text": "four"}\n{"text": "five"}\n{"text": ""}\n')
+    capsys.readouterr()
+    for words in ((), ("--json",)):
+        run(tmp_path / "new", tmp_path / "b.jsonl", "--place-ids", "--extends", tmp_path / "old", *words)
+    table, _, answer = capsys.readouterr().out.partition("{")
+    rows = {tuple(line.rsplit(maxsplit=1)) for line in table.replace("│", " ").splitlines() if line.strip()}
+    told = {what.strip(): count for what, count in (row for row in rows if len(row) == 2)}
+    names = ("records read", "documents of the extended pool", "documents", "left out: empty")
+    assert [told.get(name) for name in names] == ["3", "2", "4", "1"]
+    assert "left out: text missing" not in told
+    plain = json.loads("{" + answer)
+    assert (plain["documents_extended"], plain["documents"]) == (2, 4)
+
+
 def test_the_second_time_it_is_up_to_date(tmp_path, source, capsys):
     for _ in range(2):
         run(tmp_path / "pool", source, "--on-bad=skip")
