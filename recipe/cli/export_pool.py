@@ -135,7 +135,7 @@ def _lines(done: PoolDone) -> list[str]:
         f"{done.path}: {done.documents:,} documents, {done.tokens:,} stored tokens as {done.format} in "
         f"{done.files:,} files, {byte_size(done.bytes)}{how}"
     ]
-    if done.format in TOKENS_ALONE:
+    if done.format in TOKENS_ALONE and done.documents:
         lines.append(f"ids, groups, tags and sources of the documents: {ROWS_NAME}")
     if done.erased:
         lines.append(f"left out: {done.erased:,} documents that were withdrawn and erased")

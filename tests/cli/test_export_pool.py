@@ -36,6 +36,15 @@ def test_json_says_what_there_is(pools, capsys):
     assert (answer["documents"], answer["tokens"], answer["linked"]) == (4, 8, True)
 
 
+def test_of_no_documents_no_file_is_named_that_is_not_there(pools, capsys):
+    recipe.write_pool("pools/none", [], vocab_size=10, eos=9).close()
+    for format in ("npy", "megatron", "datatrove"):
+        assert main(["export", "pools/none", "--format", format, "--to", f"none-{format}"]) == 0
+        told = capsys.readouterr().out
+        assert "0 documents" in told and "_rows.parquet" not in told
+        assert [path.name for path in Path(f"none-{format}").iterdir()] == ["_manifest.json"]
+
+
 @pytest.mark.parametrize(
     ("where", "ids"),
     [
