@@ -1,13 +1,17 @@
 """Whether ids of several pools mean the same: what their cards say, and what their ids tell where none says.
 
 A pool of token files that somebody else made names no tokenizer. Its ids are looked at in a sample: one
-outside the vocabulary that another pool's tokenizer has is none of that tokenizer's.
+outside the vocabulary that another pool's tokenizer has is none of that tokenizer's. Files that we exported
+ourselves lie beside a manifest that says it. Cards, and so what runs have on record, stay as they are.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +23,46 @@ _BLOCKS, _BLOCK_TOKENS = 64, 1024
 _FILES = 16
 _ADDED = 100
 """Fewer than one id in so many may be tokens that were added to a tokenizer."""
+
+
+EXPORTED = "_manifest.json"
+"""Beside the files that `recipe export POOL` writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A tokenizer that a pool says it was made with."""
+
+    fingerprint: str | None
+    vocab_size: int
+
+
+def stated_by(pool: Pool) -> Stated:
+    """What a pool's card says of its tokenizer, or the manifest that was exported with its files."""
+    if pool.card.tokenizer is not None or pool.layout.table is not None:
+        return Stated(pool.card.tokenizer, pool.card.vocab_size or 0)
+    files = [pool.layout.part_path(part) for part in range(pool.num_parts)]
+    manifests = {folder: _manifest(folder) for folder in {file.parent for file in files}}
+    found = {_exported(file, manifests[file.parent]) for file in files}
+    return found.pop() if len(found) == 1 else Stated(None, 0)
+
+
+def _manifest(folder: Path) -> Any:
+    """What the manifest of a folder holds; None where there is none that can be read."""
+    try:
+        return json.loads((folder / EXPORTED).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _exported(file: Path, said: Any) -> Stated:
+    """By the manifest beside a token file, where that lists the file with as many bytes as it has."""
+    try:
+        if said["files"][file.name]["bytes"] == file.stat().st_size and isinstance(said["tokenizer"], str):
+            return Stated(said["tokenizer"], int(said["vocab_size"] or 0))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # none, or another program's
+    return Stated(None, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +102,23 @@ def unstated(pools: Mapping[str, Pool]) -> tuple[str, ...]:
     """Names of the pools that say no tokenizer, where there are others to compare them with."""
     if len({(pool.layout.folder, pool.layout.part_names) for pool in pools.values()}) < 2:
         return ()  # one pool, and views of it
-    return tuple(name for name, pool in pools.items() if pool.card.tokenizer is None)
+    return tuple(name for name, pool in pools.items() if stated_by(pool).fingerprint is None)
 
 
 def doubts(pools: Mapping[str, Pool]) -> tuple[list[Problem], list[str]]:
-    """What the ids of pools that say no tokenizer tell, beside a pool that says one.
+    """What exported files, and the ids of pools that say no tokenizer, tell beside a pool that says one.
 
     Returns:
-        ids that are certainly another tokenizer's; and what to say of ids that may be added tokens.
+        what is certainly another tokenizer's; and what to say of ids that may be added tokens.
     """
-    stated = {name: pool for name, pool in pools.items() if pool.card.tokenizer is not None}
-    sizes = {name: pool.card.vocab_size or 0 for name, pool in stated.items()}
-    if not any(sizes.values()):
+    stated = {name: one for name, pool in pools.items() if (one := stated_by(pool)).fingerprint is not None}
+    if not stated:
         return [], []
+    problems, told = _exported_otherwise(pools, stated), list[str]()
+    sizes = {name: one.vocab_size for name, one in stated.items()}
     known = max(sizes, key=lambda name: sizes[name])
-    problems, told = [], []
+    if not sizes[known]:
+        return problems, told
     for name in unstated(pools):
         found = ids_outside(pools[name], sizes[known])
         if found.outside * _ADDED > found.looked_at:
@@ -92,6 +138,21 @@ def doubts(pools: Mapping[str, Pool]) -> tuple[list[Problem], list[str]]:
                 f"{sizes[known] - 1}: tokens that were added to it, or another tokenizer"
             )
     return problems, told
+
+
+def _exported_otherwise(pools: Mapping[str, Pool], stated: Mapping[str, Stated]) -> list[Problem]:
+    """Pools whose manifest says another tokenizer than the card of another pool, or than another manifest."""
+    first = next((name for name in stated if pools[name].card.tokenizer is not None), next(iter(stated)))
+    return [
+        Problem(
+            f"pools.{name}",
+            f"tokenizer {one.fingerprint}, as the {EXPORTED} beside its files says",
+            f"tokenizer {stated[first].fingerprint}, as pool {first}",
+            "prepare all pools with one tokenizer: ids of different tokenizers never mix",
+        )
+        for name, one in stated.items()
+        if pools[name].card.tokenizer is None and one.fingerprint != stated[first].fingerprint
+    ]
 
 
 def tokenizer_warnings(pools: Mapping[str, Pool]) -> list[str]:

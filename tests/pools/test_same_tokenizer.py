@@ -143,3 +143,29 @@ def test_a_pool_alone_and_pools_of_one_hand_without_a_tokenizer_warn_of_nothing(
     assert unstated({"foreign": foreign}) == ()
     assert tokenizer_warnings({"a": own("a", texts, None), "b": own("b", texts, None)}) == []
     assert len(tokenizer_warnings({"a": own("c", texts, None), "foreign": foreign})) == 1
+
+
+def test_f6_files_that_were_exported_here_say_their_tokenizer(texts, capsys):
+    """The manifest beside them counts while they are as long as it says; cards say nothing new of them."""
+    own("web", texts).close()
+    own("other", texts, "b" * 64).close()
+    for name in ("web", "other"):
+        words = ("--format", "megatron", "--to", f"pairs/{name}", "--json")
+        assert main(["export", f"pools/{name}", *words]) == 0
+    exam, pairs, others = (
+        own("exam", texts[:1]),
+        open_pool("pairs/web", "web"),
+        open_pool("pairs/other", "other"),
+    )
+    found = find_leakage({"web": pairs}, {"exam": exam})
+    assert (found.ok, found.cannot_tell) == (False, ())
+    assert tokenizer_warnings({"web": pairs, "exam": exam}) == []
+    assert pairs.card.tokenizer is None
+    with pytest.raises(RecipeError, match=rf"tokenizer {'b' * 64}, as the _manifest.json beside its files"):
+        find_leakage({"other": others}, {"exam": exam})
+    with pytest.raises(RecipeError, match=r"_manifest\.json"):
+        find_overlap([pairs, others])
+    (pairs_file,) = Path("pairs/web").glob("*.bin")
+    with pairs_file.open("ab") as file:
+        file.write(b"\0\0")
+    assert unstated({"web": pairs, "exam": exam}) == ("web",)
