@@ -12,8 +12,10 @@ from rich.console import RenderableType
 from recipe.cli.options import add_json
 from recipe.cli.output import print_json, print_tables, say
 from recipe.config.places import place
+from recipe.errors import RecipeError
 from recipe.pools.chosen_ids import ChosenIds
 from recipe.pools.dedup import Deduplicated, dedup_pools
+from recipe.pools.reasons import NEAR_DUPLICATE
 from recipe.report.tables import table
 from recipe.text.handing import read_ids
 
@@ -22,11 +24,12 @@ Examples:
   recipe pools dedup --out pools/unique pools/code pools/web
   recipe pools dedup --out pools/unique pools/code pools/web --dry-run --json
   recipe pools dedup --out pools/unique pools/web --keep-ids kept/
+  recipe pools dedup --out pools/good pools/web --drop-ids bad.txt --reason low_quality
 
 The pools come by priority: a text stays in the first one that has it, with the tags of all copies. Documents
 are equal if their tokens are. A document leaves its group alone; one whose sections its group needs stays.
 Near-duplicates are found by other tools: `recipe pools texts` hands the texts to datatrove, --keep-ids takes
-what it kept. Interrupted, the same command goes on.
+what it kept; of a list that was made otherwise, --reason says by what. Interrupted, the same command goes on.
 """
 
 
@@ -47,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "ids, one a line; JSON lines with an id; or a folder of these"
     ids.add_argument("--keep-ids", type=Path, metavar="FILE", help=f"of one pool, keep these at most: {what}")
     ids.add_argument("--drop-ids", type=Path, metavar="FILE", help="of one pool, leave these out; likewise")
+    parser.add_argument(
+        "--reason",
+        metavar="WORD",
+        help=f"what the card counts those under that the list leaves out (default: {NEAR_DUPLICATE})",
+    )
     parser.add_argument("--dry-run", action="store_true", help="count, and write nothing")
     add_json(parser)
 
@@ -55,7 +63,17 @@ def execute(args: argparse.Namespace) -> int:
     """Write the pools and say what stayed."""
     ids = None
     if (listed := args.keep_ids or args.drop_ids) is not None:
-        ids = ChosenIds.of(read_ids(listed), keep=args.keep_ids is not None)
+        ids = ChosenIds.of(
+            read_ids(listed),
+            keep=args.keep_ids is not None,
+            reason=NEAR_DUPLICATE if args.reason is None else args.reason,
+            again=lambda: read_ids(listed),
+        )
+    elif args.reason is not None:
+        raise RecipeError.single(
+            "recipe pools dedup", "--reason", given=args.reason, expected="--keep-ids or --drop-ids with it",
+            fix="leave it out: equal documents are counted as duplicate",
+        )  # fmt: skip
     found = dedup_pools(
         args.pools, args.out, ids=ids, dry_run=args.dry_run, tell=lambda text: say(text, quiet=args.json)
     )

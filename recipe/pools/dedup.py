@@ -19,7 +19,7 @@ from recipe.pools.copied import existing_copy, write_copy
 from recipe.pools.lengths import body_lengths
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
-from recipe.pools.reasons import DUPLICATE, NEAR_DUPLICATE, WITHDRAWN
+from recipe.pools.reasons import DUPLICATE, WITHDRAWN
 from recipe.pools.tags import JoinedTags, TagsWriter, joined_texts
 from recipe.pools.workplace import refuse_inside
 
@@ -157,7 +157,7 @@ class _Decided:
             if self._ids is not None:
                 wanted = self._ids.wanted(pool) | ~self._kept[base : base + pool.num_numbers]
                 self._kept[base : base + pool.num_numbers] &= wanted
-                self._count(index, NEAR_DUPLICATE, int(np.count_nonzero(~wanted)))
+                self._count(index, self._ids.reason, int(np.count_nonzero(~wanted)))
         with Contents(self._pools, scratch) as contents:
             for equal in contents.equal(RANGE_DOCUMENTS):
                 self._settle(equal)

@@ -92,3 +92,36 @@ def test_split_and_texts_and_ids(pools, capsys):
     assert open_pool(pools / "some" / "web", "web").ids(range(20)) == [line["id"] for line in lines[:20]]
     assert main(["pools", "dedup", "--out", "x", "pools/web", "pools/code", "--drop-ids", "ids.txt"]) == 2
     assert "one pool" in capsys.readouterr().err
+
+
+def test_a_list_of_ids_says_what_it_leaves_out_for(pools, capsys):
+    (pools / "ids.txt").write_text("web-copy\n")
+    words = ["pools", "dedup", "pools/web", "--drop-ids", "ids.txt", "--json"]
+    for out, more, reason in (("a", [], "near_duplicate"), ("b", ["--reason", "low_quality"], "low_quality")):
+        assert main([*words, "--out", out, *more]) == 0
+        assert json.loads(capsys.readouterr().out)["pools"][0]["left_out"][reason] == 1
+        assert open_pool(pools / out / "web", "web").card.dropped[reason] == 1
+    assert main([*words, "--out", "b", "--reason", "other"]) == 2
+    assert "another pool" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["duplicate", "withdrawn", "two words", "", "Großes"])
+def test_a_reason_is_a_word_that_counts_nothing_else(pools, capsys, word):
+    (pools / "ids.txt").write_text("web-copy\n")
+    dedup = ["pools", "dedup", "pools/web", "--out", "x", "--reason", word]
+    assert main([*dedup, "--drop-ids", "ids.txt"]) == 2
+    assert "--reason" in capsys.readouterr().err
+    assert main(dedup) == 2
+    assert "--keep-ids or --drop-ids" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--drop-ids", "--keep-ids"])
+def test_ids_of_no_document_are_named(pools, capsys, option):
+    (pools / "ids.txt").write_text("nobody\nweb-copy\nnobody\nnor-this\n")
+    assert main(["pools", "dedup", "--out", "x", "pools/web", option, "ids.txt"]) == 2
+    told = capsys.readouterr().err
+    assert "3 ids, of which 1 are of documents; of none: 'nobody', 'nor-this'" in told
+    (pools / "ids.txt").write_text("".join(f"no-{n}\n" for n in range(9)))
+    assert main(["pools", "dedup", "--out", "x", "pools/web", option, "ids.txt"]) == 2
+    assert "'no-0', 'no-1', 'no-2', 'no-3', 'no-4', …" in capsys.readouterr().err
+    assert not (pools / "x").exists()
