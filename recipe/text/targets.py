@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,10 @@ from recipe.pools.workplace import is_used, refuse_inside
 from recipe.text.inputs import Input
 from recipe.text.preparation import PrepareOptions, differences, settings_of
 from recipe.text.tokenizers import Tokenizer
+
+_OPTIONS = ("tokenizer", "seed", "part_tokens", "repeats", "duplicates", "extends")
+_DERIVED = ("kind", "group")
+"""What is said of a file and comes from the options as well."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,11 +72,12 @@ class Target:
         if not (self.path / CARD_NAME).is_file():
             raise refused(self.path, "no pool", "choose another folder: only a pool is ever written over")
         found = [
-            Problem(key, new, f"{old} (the pool that is there)", "--overwrite, or another folder")
+            Problem(_option(key), new, f"{old} (the pool that is there)", "--overwrite, or another folder")
             for key, old, new in differences(record.get("settings", {}), self.settings)
         ]
         if record:
-            changed = source.is_unchanged(record["inputs"])
+            inputs = _as_read_now(record["inputs"], source) if found else record["inputs"]
+            changed = source.is_unchanged(inputs)
             found += [
                 Problem(name, "changed, new or gone", "as in the pool", "--overwrite, or another folder")
                 for name in changed[:20]
@@ -84,6 +89,27 @@ class Target:
         if not record:
             raise refused(self.path, "a pool that prepare did not make", "--overwrite, or another folder")
         raise RecipeError(f"{self.path} was prepared from something else", found)
+
+
+def _option(key: str) -> str:
+    """The option that a setting comes from; keys that come from no option stay.
+
+    >>> _option("read.tag_keys"), _option("seed"), _option("cleaning_version")
+    ('--tag-key', '--seed', 'cleaning_version')
+    """
+    name = key.removeprefix("read.")
+    if not key.startswith("read.") and name not in _OPTIONS:
+        return key
+    return f"--{name.replace('tag_keys', 'tag_key').replace('_', '-')}"
+
+
+def _as_read_now(inputs: Sequence[Mapping[str, Any]], source: Input) -> list[dict[str, Any]]:
+    """Files as the pool was made from them, but with the kinds and groups that other options gave them."""
+    now = {state.get("name"): state for state in source.state()}
+    return [
+        {**old, **{key: now[old["name"]][key] for key in _DERIVED if old.get("name") in now and key in old}}
+        for old in inputs
+    ]
 
 
 def targets_of(out: Path, tokenizer: Tokenizer, options: PrepareOptions) -> list[Target]:

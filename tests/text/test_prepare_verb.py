@@ -106,3 +106,28 @@ def test_repeats_of_another_length_are_another_pool(tmp_path, source):
     run(tmp_path / "pool", source, "--on-bad=skip", "--repeats", "5")
     with pytest.raises(RecipeError, match="repeats"):
         run(tmp_path / "pool", source, "--on-bad=skip", "--repeats", "6")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--format", "text"), ["--format"]),
+        (("--group-depth", "1"), ["--group-depth"]),
+        (
+            ("--tag-key", "lang", "--seed", "3", "--part-tokens", "1k"),
+            ["--seed", "--part-tokens", "--tag-key"],
+        ),
+    ],
+)
+def test_over_another_pool_the_options_that_differ_are_named(tmp_path, words, told):
+    (tmp_path / "texts" / "web").mkdir(parents=True)
+    (tmp_path / "texts" / "web" / "a.jsonl").write_text('{"text": "one"}\n')
+    (tmp_path / "texts" / "b.jsonl").write_text('{"text": "two"}\n')
+    run(tmp_path / "pool", tmp_path / "texts")
+    with pytest.raises(RecipeError) as caught:
+        run(tmp_path / "pool", tmp_path / "texts", *words)
+    assert [problem.where for problem in caught.value.problems] == told
+    (tmp_path / "texts" / "b.jsonl").write_text('{"text": "other"}\n')
+    with pytest.raises(RecipeError) as caught:
+        run(tmp_path / "pool", tmp_path / "texts", *words)
+    assert [problem.where for problem in caught.value.problems] == [*told, "b.jsonl"]

@@ -246,7 +246,7 @@ def test_a_pool_prepared_without_sections_is_another_one(tmp_path):
     prepared(tmp_path, [{"text": "# a\n# b\n"}])
     with pytest.raises(RecipeError) as caught:
         prepared(tmp_path, [{"text": "# a\n# b\n"}], sections="markdown")
-    assert "read.sections" in [problem.where for problem in caught.value.problems]
+    assert "--sections" in [problem.where for problem in caught.value.problems]
 
 
 def test_what_is_not_asked_for_is_not_in_the_settings(tmp_path):
