@@ -71,8 +71,16 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="ids are file and line (row, member), whatever the records say",
     )
-    reading.add_argument("--include", action="append", default=[], metavar="GLOB", help="repeatable")
-    reading.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="repeatable")
+    reading.add_argument(
+        "--include",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="files of folders, by name or path; a file that is named must match, too; repeatable",
+    )
+    reading.add_argument(
+        "--exclude", action="append", default=[], metavar="GLOB", help="likewise; repeatable"
+    )
     reading.add_argument(
         "--on-bad",
         choices=("error", "skip", "replace"),
