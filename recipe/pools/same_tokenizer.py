@@ -22,7 +22,9 @@ _BLOCKS, _BLOCK_TOKENS = 64, 1024
 """Of each file at most: spread evenly, from the first token to the last."""
 _FILES = 16
 _ADDED = 100
-"""Fewer than one id in so many may be tokens that were added to a tokenizer."""
+"""Fewer than one id in so many may be tokens that were added to a tokenizer, such as names of roles."""
+_KINDS = 8
+"""So few different ids may be, too, however often they stand: the mark of short documents, and its like."""
 
 
 EXPORTED = "_manifest.json"
@@ -73,6 +75,13 @@ class Sampled:
     """The largest; -1 where none lies outside."""
     outside: int
     looked_at: int
+    kinds: int
+    """Different ones outside."""
+
+    @property
+    def is_another(self) -> bool:
+        """Whether these are no tokens that were added to the tokenizer that has the vocabulary."""
+        return self.kinds > _KINDS and self.outside * _ADDED > self.looked_at
 
 
 def ids_outside(pool: Pool, limit: int) -> Sampled:
@@ -83,7 +92,7 @@ def ids_outside(pool: Pool, limit: int) -> Sampled:
         limit: size of the vocabulary.
     """
     marks = [mark for mark in (pool.bos, pool.eos) if mark is not None]
-    most, outside, looked_at = -1, 0, 0
+    kinds, outside, looked_at = np.empty(0, np.int64), 0, 0
     for part in np.unique(
         np.linspace(0, pool.num_parts - 1, min(_FILES, pool.num_parts)).astype(int)
     ).tolist():
@@ -93,9 +102,9 @@ def ids_outside(pool: Pool, limit: int) -> Sampled:
             start = 0 if blocks < 2 else block * max(0, size - _BLOCK_TOKENS) // (blocks - 1)
             tokens = np.asarray(pool.span(part, start, min(size, start + _BLOCK_TOKENS))).astype(np.int64)
             beyond = tokens[(tokens >= limit) & ~np.isin(tokens, marks)]
-            most = max(most, int(beyond.max(initial=-1)))
+            kinds = np.union1d(kinds, beyond)
             outside, looked_at = outside + len(beyond), looked_at + len(tokens)
-    return Sampled(most, outside, looked_at)
+    return Sampled(int(kinds.max(initial=-1)), outside, looked_at, len(kinds))
 
 
 def unstated(pools: Mapping[str, Pool]) -> tuple[str, ...]:
@@ -121,7 +130,7 @@ def doubts(pools: Mapping[str, Pool]) -> tuple[list[Problem], list[str]]:
         return problems, told
     for name in unstated(pools):
         found = ids_outside(pools[name], sizes[known])
-        if found.outside * _ADDED > found.looked_at:
+        if found.is_another:
             problems.append(
                 Problem(
                     f"pools.{name}",
@@ -157,7 +166,9 @@ def _exported_otherwise(pools: Mapping[str, Pool], stated: Mapping[str, Stated])
 
 def tokenizer_warnings(pools: Mapping[str, Pool]) -> list[str]:
     """What to say where pools are mixed, and some do not say their tokenizer."""
-    names = unstated(pools)
+    problems, told = doubts(pools)
+    refused = {problem.where for problem in problems}
+    names = [name for name in unstated(pools) if f"pools.{name}" not in refused]
     if all(pools[name].layout.table is not None for name in names) and len(names) == len(pools):
         return []  # all written by one hand, which gave no tokenizer
     if not names:
@@ -167,7 +178,7 @@ def tokenizer_warnings(pools: Mapping[str, Pool]) -> list[str]:
     return [
         f"{who} {'its' if one else 'their'} tokenizer: ids are taken to be of the tokenizer of the other "
         "pools",
-        *doubts(pools)[1],
+        *told,
     ]
 
 

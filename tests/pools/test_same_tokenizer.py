@@ -108,6 +108,9 @@ def test_plan_refuses_ids_of_another_tokenizer_and_warns_of_what_it_cannot_know(
     ]
     assert not warned.problems
     refused = recipe.make_plan(recipe_from_plain(plain(ours="pools/ours", wide="files/wide.u16"), source="r"))
+    assert not [one for one in refused.warnings if "tokenizer" in one], (
+        "what is refused is not taken for the same"
+    )
     (problem,) = refused.problems
     assert (problem.where, problem.expected) == (
         "pools.wide",
@@ -133,7 +136,7 @@ def test_a_sample_reads_the_ends_of_a_large_file_and_all_of_a_small_one(in_tmp):
     np.arange(900, dtype="<u2").tofile("small.u16")
     said = Form(documents="file")
     found = ids_outside(open_pool("large.u16", "l", form=said), 257)
-    assert (found.most, found.outside, found.looked_at) == (800, 2, 65_536)
+    assert (found.most, found.outside, found.looked_at, found.kinds) == (800, 2, 65_536, 2)
     found = ids_outside(open_pool("small.u16", "s", form=said), 257)
     assert (found.most, found.outside, found.looked_at) == (899, 643, 900)
 
