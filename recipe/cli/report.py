@@ -9,9 +9,10 @@ from typing import Any
 
 from recipe.cli.options import add_json, add_pools_root, check_file
 from recipe.cli.output import print_json, print_tables, say
+from recipe.config.problems import shown
 from recipe.config.strict_yaml import read_yaml
 from recipe.errors import RecipeError
-from recipe.pools.about import about_of
+from recipe.pools.about import KEYS, about_of
 from recipe.report.datasheet import NONE, READ, STOCK, TAGS, datasheet_of
 from recipe.report.datasheet_pages import datasheet_tables, markdown, page
 from recipe.report.datasheet_words import LANGUAGES
@@ -103,6 +104,14 @@ def _about(path: Path) -> dict[str, dict[str, Any]]:
         raise RecipeError.single(
             "recipe report", "--about", given=f"{path}: {type(data).__name__}",
             expected="a mapping of pools to what is said of them", fix="write web: {kind: crawled}",
+        )  # fmt: skip
+    if flat := [str(name) for name, said in data.items() if not isinstance(said, dict)]:
+        is_about = flat[0] in KEYS
+        raise RecipeError.single(
+            "recipe report", "--about", given=f"{path}: {flat[0]}: {shown(data[flat[0]])}",
+            expected="what is said of each pool below its name, such as web: {kind: crawled, licence: MIT}",
+            fix=f"write POOL: {{{flat[0]}: …}}, with the name of the pool that it is said of" if is_about
+            else f"write {flat[0]}: {{kind: …, licence: …}}",
         )  # fmt: skip
     return {str(name): about_of(said, f"{path}: {name}") for name, said in data.items()}
 

@@ -196,7 +196,7 @@ def _spent(given: PoolState, stock: int) -> dict[str, Any]:
 
 def _opened(recipe: Recipe, name: str, path: Path, held: Holding) -> tuple[Pool | None, dict[str, Any]]:
     """A pool of the run as it is now, and what its card says; nothing where it is another, or not here."""
-    told: dict[str, Any] = {"about": {}, "note": "", "left_out": None}
+    told: dict[str, Any] = {"about": {}, "note": "", "left_out": None, "has_card": None}
     told |= {"documents": held.documents, "fingerprint": held.fingerprint}
     try:
         pool = open_named(recipe, name, path)
@@ -205,6 +205,7 @@ def _opened(recipe: Recipe, name: str, path: Path, held: Holding) -> tuple[Pool 
     if pool.fingerprint != held.fingerprint:
         pool.close()
         return None, {**told, "note": "another pool is there now: what its card says is not of this run"}
+    told["has_card"] = pool.layout.table is not None
     return pool, {**told, "about": dict(pool.card.about or {}), "left_out": left_out(pool.card)}
 
 

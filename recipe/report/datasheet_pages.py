@@ -67,7 +67,7 @@ def _run(facts: Mapping[str, Any], w: Words) -> Section:
         (w("positions"), f"{run['positions']:,}"),
         (w("tokens of documents served"), f"{total['body']:,}"),
         (w("of them fresh"), f"{total['fresh']:,}"),
-        (w("tokens spent"), f"{total['spent']:,} ({w('counted')}: {run['count']})"),
+        (w("tokens spent"), f"{total['spent']:,} ({w('counted')}: {w(run['count'])})"),
         (w("pools"), f"{len(facts['pools']):,}"),
         (w("tokenizer"), ", ".join(one[:SHORT] for one in run["tokenizers"]) or w(NOT_STATED)),
         (w("created"), run["created"]),
@@ -87,7 +87,7 @@ def _by(facts: Mapping[str, Any], key: str, w: Words) -> Section:
     is_shared = any(row["shared"] for row in rows)
     cells = [
         (
-            _value(row["value"], w),
+            w(row["value"]) if key == "kind" else _value(row["value"], w),
             ", ".join(row["pools"]),
             f"{row['spent']:,}",
             ratio(row["spent"], total["spent"]),
@@ -168,7 +168,7 @@ def _about(facts: Mapping[str, Any], w: Words) -> Section:
 def _stated(about: Mapping[str, Any], key: str, w: Words) -> str:
     """What a card says of one thing; a dash where the pool's kind leaves nothing to say."""
     if key in about:
-        return said(about[key])
+        return w(said(about[key])) if key == "kind" else said(about[key])
     belongs = {"generator": SYNTHETIC, "crawler": CRAWLED}.get(key)
     return "–" if belongs is not None and about.get("kind") not in (None, belongs) else w(NOT_STATED)
 
@@ -191,14 +191,18 @@ def _tags(facts: Mapping[str, Any], w: Words) -> Iterator[Section]:
 
 
 def _left_out(facts: Mapping[str, Any], w: Words) -> Section:
-    rows = [(w("in training"), why, f"{count:,} {w('tokens')}") for why, count in facts["dropped"].items()]
+    rows = [(w("in training"), w(why), f"{count:,} {w('tokens')}") for why, count in facts["dropped"].items()]
     withdrawn = sum(one["withdrawn"] for one in facts["pools"].values())
     if withdrawn:
         rows.append((w("in training"), w("withdrawn"), f"{withdrawn:,} {w('documents')}"))
+    unknown = []
     for name, one in facts["pools"].items():
-        for why, count in (one["left_out"] or {"reasons": {}})["reasons"].items():
-            rows.append((f"{w('in preparing')} {name}", why.replace("_", " "), f"{count:,} {w('records')}"))
-    text = () if rows else (w("nothing"),)
+        left = one["left_out"] or {"reasons": {}, "read": None}
+        unknown += [name] if left["read"] is None else []
+        for why, count in left["reasons"].items():
+            words_of = w(why.replace("_", " "))
+            rows.append((f"{w('in preparing')} {name}", words_of, f"{count:,} {w('records')}"))
+    text = (f"{w('not on record')}: {', '.join(unknown)}",) if unknown else () if rows else (w("nothing"),)
     return Section(
         title=w("Left out"), text=text, columns=(w("when"), w("why"), w("how many")), rows=tuple(rows)
     )
@@ -220,7 +224,9 @@ def _lineage(facts: Mapping[str, Any], w: Words) -> Section:
 
 def _not_stated(facts: Mapping[str, Any], w: Words) -> Section:
     rows = tuple((name, ", ".join(map(w, missing))) for name, missing in facts["not_stated"].items())
-    text = (w("complete"),) if not rows else (w("describe"),)
+    cards = {facts["pools"][name]["has_card"] is not False for name in facts["not_stated"]}
+    ways = ((True, w("describe")), (False, w("describe beside")))
+    text = tuple(way for kind, way in ways if kind in cards) if rows else (w("complete"),)
     return Section(title=w("Not stated"), text=text, columns=(w("pool"), w("keys")), rows=rows)
 
 

@@ -225,6 +225,60 @@ def test_what_is_said_beside_pools_is_marked_and_never_goes_over_a_card(run, cap
     assert main(["report", "runs/a", "--datasheet", "--about", "more.yaml"]) == 2
 
 
+def test_the_form_of_what_is_said_beside_pools_is_shown(run, capsys):
+    Path("flat.yaml").write_text("kind: public\nlicence: MIT\n")
+    assert main(["report", "runs/a", "--datasheet", "--about", "flat.yaml"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "flat.yaml: kind: public" in told and "web: {kind: crawled, licence: MIT}" in told
+    assert "write POOL: {kind: …}" in told
+    Path("flat.yaml").write_text("web: crawled\n")
+    assert main(["report", "runs/a", "--datasheet", "--about", "flat.yaml"]) == 2
+    assert "write web: {kind: …, licence: …}" in capsys.readouterr().err
+
+
+@pytest.fixture
+def token_files(in_tmp):
+    """A run over token files made elsewhere and a pool prepared from text."""
+    Path("files").mkdir()
+    np.save("files/a.npy", np.tile(np.array([1, 2, 3, 0], np.uint16), 200))
+    Path("text").mkdir()
+    Path("text/a.txt").write_text("some text " * 80)
+    Path("text/b.txt").write_text("")
+    assert main(["prepare", "pools/own", "text"]) == 0
+    stage = "{steps: 4, context: 32, batch: {sequences: 2}, quotas: {files: 50%, own: 50%}}"
+    Path("r.yaml").write_text(
+        f"seed: 1\nmax_epochs: 9\npools: {{files: {{path: files, eos: 0}}, own: {{path: pools/own}}}}\n"
+        f"stages: {{one: {stage}}}\n"
+    )
+    with recipe.start_run(recipe.load_recipe("r.yaml"), "runs/a") as run:
+        run.checkpoint(4, uri="w")
+    return Path("runs/a")
+
+
+def test_what_was_left_out_of_token_files_is_not_on_record_and_not_nothing(token_files):
+    text = markdown(datasheet_of(token_files))
+    assert "Nothing was left out" not in text
+    assert "is not on record: files\n" in text
+    assert "in preparing own | empty | 1 records" in text
+
+
+def test_pools_without_a_card_are_described_beside_it(token_files, capsys):
+    text = markdown(datasheet_of(token_files))
+    assert "recipe pools describe POOL" in text and "--about FILE" in text
+    describe_pool(Path("pools/own"), {**ABOUT["web"], "licence": "MIT"})
+    text = markdown(datasheet_of(token_files))
+    assert "recipe pools describe POOL" not in text and "--about FILE" in text
+
+
+def test_chinese_pages_say_kinds_reasons_and_counts_in_chinese(token_files):
+    describe_pool(Path("pools/own"), ABOUT["web"])
+    text = markdown(datasheet_of(token_files), "zh")
+    for word in ("爬取", "| 空 |", "计数方式: 正文 token", "没有记录在案"):
+        assert word in text
+    for word in ("| crawled |", "| empty |", ": body"):
+        assert word not in text
+
+
 def test_a_damaged_record_gives_no_datasheet(run):
     ledger = run / "ledger.jsonl"
     ledger.write_text(ledger.read_text().replace('"spent":', '"spant":', 1))
