@@ -85,7 +85,23 @@ def left_out(card: Card) -> dict[str, Any]:
     told = {reason: count for reason, count in reasons.items() if count}
     adds_up = read == kept - sum(since.values()) + sum(told.values())
     adds_up = adds_up and kept == card.num_documents + elsewhere + sum(since.values())
+    adds_up = adds_up and not misstated(card, told)
     return {**plain, "elsewhere": elsewhere, "reasons": told, "read": read, "adds_up": adds_up}
+
+
+def misstated(card: Card, reasons: Mapping[str, int]) -> dict[str, tuple[int, str]]:
+    """By reason what a card states as dropped, and what it can be, where that is not what its readings give.
+
+    Of a split the readings have what was left out of all its pools, the card of each its own.
+    """
+    readings = [card.source, *(entry["source"] for entry in card.source.get(EXTENDS, ()))]
+    is_part = any(SPLIT in one for one in readings)
+    found = dict[str, tuple[int, str]]()
+    for reason in sorted({*card.dropped, *reasons}):
+        stated, read = card.dropped.get(reason) or 0, reasons.get(reason, 0)
+        if stated > read or (stated < read and not is_part):
+            found[reason] = (stated, f"at most {read:,}" if is_part else f"{read:,}")
+    return found
 
 
 def _lengths(pool: Pool, largest: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -10,8 +10,7 @@ from recipe.pools.beside import RECORD_NAME, REMADE, check_beside
 from recipe.pools.card import CARD_NAME, card_text, json_object
 from recipe.pools.finding import Finding
 from recipe.pools.pool import Pool
-from recipe.pools.sheet import left_out
-from recipe.pools.splits import SPLIT
+from recipe.pools.sheet import left_out, misstated
 
 SAMPLE = 0.01
 """Share of the blocks of token files that are hashed, unless somebody says otherwise."""
@@ -62,22 +61,18 @@ def _card(pool: Pool) -> list[Finding]:
 
 def _counts(pool: Pool) -> list[Finding]:
     """Records that were read are documents, or were left out for a reason; for which, the card says twice."""
-    left, card, path = left_out(pool.card), pool.card, str(pool.path / CARD_NAME)
-    if left["adds_up"] is None:
+    left, path = left_out(pool.card), str(pool.path / CARD_NAME)
+    if left["adds_up"] is not False:
         return []
-    found = list[Finding]()
-    if not left["adds_up"]:
-        given = f"{left['documents']:,} documents and {sum(left['reasons'].values()):,} left out"
-        found.append(Finding("counts", path, f"{left['read']:,} records read", given))
-    dropped = {reason: count for reason, count in card.dropped.items() if count}
-    # of a split the reading has what was left out of all of them, the card of the pool its own
-    is_part = any(SPLIT in one for one in (card.source, *(e["source"] for e in card.source.get(EXTENDS, ()))))
-    for reason in sorted({*dropped, *left["reasons"]}):
-        stated, read = dropped.get(reason, 0), left["reasons"].get(reason, 0)
-        if stated > read or (stated < read and not is_part):
-            expected = f"{'at most ' if is_part else ''}{read:,} left out as {reason}, as its source says"
-            found.append(Finding("counts", path, expected, f"dropped: {stated:,}"))
-    return found
+    if otherwise := misstated(pool.card, left["reasons"]):
+        return [
+            Finding(
+                "counts", path, f"{wanted} left out as {reason}, as its source says", f"dropped: {stated:,}"
+            )
+            for reason, (stated, wanted) in otherwise.items()
+        ]
+    given = f"{left['documents']:,} documents and {sum(left['reasons'].values()):,} left out"
+    return [Finding("counts", path, f"{left['read']:,} records read", given)]
 
 
 def _settings(pool: Pool) -> list[Finding]:

@@ -192,6 +192,7 @@ def test_a_forged_card_is_held_against_its_reading_and_the_record_of_its_making(
     code, answered = answer(capsys, "pools", "verify", prepared, "--full")
     (finding,) = answered["pools"][0]["findings"]
     assert code == 1 and told in finding["expected"]
+    assert answer(capsys, "pools", "show", prepared)[1]["left_out"]["adds_up"] is ("dropped" not in changes)
 
 
 def test_pools_of_splits_extensions_and_copies_say_what_was_left_out(in_tmp, capsys):
