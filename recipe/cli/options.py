@@ -71,13 +71,12 @@ def add_allow_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_yes(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--yes``: do it without asking."""
-    parser.add_argument(
-        "--yes",
-        action="store_true",
-        help="do it without asking; where nobody can answer, nothing is written and the exit code is 1",
-    )
+def add_yes(
+    parser: argparse.ArgumentParser,
+    what: str = "do it without asking; where nobody can answer, nothing is written and the exit code is 1",
+) -> None:
+    """Declare ``--yes``: do it without asking; ``what`` says so where not everything is asked about."""
+    parser.add_argument("--yes", action="store_true", help=what)
 
 
 def add_record_words(parser: argparse.ArgumentParser) -> None:

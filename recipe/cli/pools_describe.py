@@ -36,7 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE|FILE",
         help="what is said: a key, or a YAML file of keys; later ones go over earlier ones; none: show it",
     )
-    add_yes(parser)
+    add_yes(
+        parser,
+        "change or take out what was said without asking; where nobody can answer, what was said stays and "
+        "the exit code is 1; what nobody said yet is written without a question",
+    )
     add_json(parser)
 
 

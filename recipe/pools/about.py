@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from recipe.config.partial import Model
-from recipe.config.problems import Fault, Vocabulary, faults_of, problem, unique
+from recipe.config.problems import Fault, Vocabulary, faults_of, nearest, problem, unique
 from recipe.config.strict_yaml import read_yaml
 from recipe.config.values import Text
 from recipe.errors import RecipeError
@@ -206,8 +206,15 @@ def read_about(words: Sequence[str], title: str, before: Mapping[str, Any] | Non
     data = {
         key: dict(value) if isinstance(value, Mapping) else value for key, value in (before or {}).items()
     }
-    for word in words:
+    for at, word in enumerate(words):
         key, sign, value = word.partition("=")
+        if not sign and not Path(word).is_file():
+            following = words[at + 1] if word in KEYS and at + 1 < len(words) else "…"
+            raise RecipeError.single(
+                title, word, given=f"{word!r}, which is no file",
+                expected="KEY=VALUE, or a YAML file of keys", fix=f"write {word}={following}" if word.partition(".")[0] in KEYS
+                else nearest(word, KEYS, f"keys are {', '.join(KEYS)}"),
+            )  # fmt: skip
         if sign and not Path(word).is_file():
             _put(data, key, value)
         else:

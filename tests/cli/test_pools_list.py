@@ -239,3 +239,31 @@ def test_token_files_of_others_are_no_pools_and_it_is_said_what_shows_them(in_tm
     Path("empty").mkdir()
     assert main(["pools", "list", "empty"]) == 0
     assert "no pools below empty" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["licence", "MIT"], "write licence=MIT"),
+        (["licence"], "write licence=…"),
+        (["license", "MIT"], "did you mean 'licence'?"),
+        (["kind=public", "nope.yaml"], "keys are kind, licence"),
+    ],
+)
+def test_a_statement_without_a_sign_is_told_and_nothing_is_said(pools, capsys, words, fix):
+    assert main(["pools", "describe", "pools/a", *words]) == 2
+    told = capsys.readouterr().err
+    assert "KEY=VALUE" in told and fix in told
+    assert answer(capsys, "pools", "describe", "pools/a")[1]["about"] == {}
+
+
+def test_a_first_statement_is_written_and_a_change_waits_for_an_answer_as_help_says(pools, capsys):
+    assert main(["pools", "describe", "pools/a", "kind=public"]) == 0
+    assert main(["pools", "describe", "pools/a", "kind=user"]) == 1
+    capsys.readouterr()
+    assert answer(capsys, "pools", "describe", "pools/a")[1]["about"] == {"kind": "public"}
+    with pytest.raises(SystemExit):
+        main(["pools", "describe", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "what was said stays" in told and "what nobody said yet is written without a question" in told
+    assert "nothing is written" not in told
