@@ -134,7 +134,7 @@ FAULTS = [
     ({"stages.short.steps": 5}, "stages.short.steps", "exactly one of tokens, steps, until", "keep one"),
     ({"stages.short.tokens": None}, "stages.short", "exactly one of tokens, steps, until", "tokens: 1B"),
     ({"stages.short.tokens": 0}, "stages.short.tokens", "1 or more", "use 1 or more"),
-    ({"stages.short.tokens": "10G"}, "stages.short.tokens", "whole number", "did you mean 'B'?"),
+    ({"stages.short.tokens": "10G"}, "stages.short.tokens", "whole number", "did you mean 'B', a billion"),
     # context and batch
     ({"stages.short.context": None}, "stages.short.context", "whole number", "not an amount"),
     ({"model": {"max_positions": 256}}, "stages.short.context", "1..256", "model.max_positions=512"),
@@ -268,7 +268,7 @@ FAULTS = [
     ({"pools": {"_target_": {"path": "x"}}, QUOTAS: {"_target_": "100%"}}, "pools._target_", "not _target_", "to target"),
     # small runs that simulate large ones
     ({"simulate_budget": 999_999}, "simulate_budget", "1000000 or more", "at most 999999"),
-    ({"simulate_budget": "10G"}, "simulate_budget", "whole number", "did you mean 'B'?"),
+    ({"simulate_budget": "10G"}, "simulate_budget", "whole number", "did you mean 'B', a billion"),
     # sink, tokenizer
     ({"sink": "parket"}, "sink.format", "parquet", "did you mean 'parquet'?"),
     ({"tokenizer": {}}, "tokenizer", "exactly one of builtin, path", "{builtin: bytes}"),
