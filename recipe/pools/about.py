@@ -212,7 +212,8 @@ def read_about(words: Sequence[str], title: str, before: Mapping[str, Any] | Non
             following = words[at + 1] if word in KEYS and at + 1 < len(words) else "…"
             raise RecipeError.single(
                 title, word, given=f"{word!r}, which is no file",
-                expected="KEY=VALUE, or a YAML file of keys", fix=f"write {word}={following}" if word.partition(".")[0] in KEYS
+                expected="KEY=VALUE, or a YAML file of keys",
+                fix=f"write {word}={following}" if word.partition(".")[0] in KEYS
                 else nearest(word, KEYS, f"keys are {', '.join(KEYS)}"),
             )  # fmt: skip
         if sign and not Path(word).is_file():
