@@ -35,11 +35,12 @@ def test_V01_a_run_is_not_started_on_documents_that_it_is_measured_by(tmp_path):
     """The same two pools as recipe: 40 of the 50 held-out documents are trained on."""
     write(tmp_path / "val", documents(0, 50))
     write(tmp_path / "train", documents(10, 100))
+    stage = {"steps": 1, "context": 128, "batch": {"sequences": 1}}
     plain = {
         "seed": 1,
         "pools": {"train": {"path": str(tmp_path / "train")}},
         "evaluation": {"pools": {"val": str(tmp_path / "val")}, "stride": 48},
-        "stages": {"one": {"steps": 1, "context": 128, "batch": {"sequences": 1}, "quotas": {"train": "100%"}}},
+        "stages": {"one": stage | {"quotas": {"train": "100%"}}},
     }
     with pytest.raises(RecipeError, match="40 of 50 documents that pool 'train' has too"):
         recipe.start_run(recipe_from_plain(plain, source="here"), tmp_path / "run")
