@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import fsspec
 import s3fs
@@ -121,7 +122,10 @@ def store() -> Iterator[Proxy]:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    proxy = Proxy(server.get_host_and_port()[1])
+    port = server.get_host_and_port()[1]
+    # Servers of one process share their buckets: those of an earlier test go.
+    urlopen(Request(f"http://127.0.0.1:{port}/moto-api/reset", method="POST")).close()
+    proxy = Proxy(port)
     started, loop, stop = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
     thread = threading.Thread(target=lambda: loop.run_until_complete(proxy.serve(started.set, stop)))
     thread.start()
