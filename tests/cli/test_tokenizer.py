@@ -75,7 +75,7 @@ def test_texts_are_shown_as_they_were_given(in_tmp, capsys):
         (["tokenizer", "train", "ours", "texts.jsonl", "--vocab-size", "90000"], "--vocab-size "),
         (["tokenizer", "compare", "none"], "no such file"),
         (["pools", "recount", "none", "--tokenizer", "bytes"], "none"),
-        (["tokenizer"], "did you mean 'recipe tokenizer train'?"),
+        (["tokenizer"], "usage: recipe tokenizer VERB"),
     ],
 )
 def test_faults_are_one_message_and_2(texts, capsys, words, said):

@@ -234,7 +234,7 @@ def test_a_package_that_is_not_there_is_named(tmp_path, monkeypatch, name):
     _, ranks = make_twins(tmp_path, "gpt2")
     place = ranks if name == "tiktoken" else make_model(tmp_path / "m.model")
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(RecipeError, match=rf"pip install 'token-recipe\[{name}\]'"):
+    with pytest.raises(RecipeError, match=rf"pip install .*\[{name}\]"):
         load_tokenizer(place)
 
 

@@ -76,7 +76,7 @@ def verify_run(  # noqa: PLR0913 - the options of the verb
         checks = [
             check_rows(gathered.rows, gathered.steps),
             *check_seams(gathered.readings),
-            check_text(gathered.readings, lineage.last, tokenizer, [Path(root) for root in sources]),
+            check_text(gathered.readings, lineage.last, tokenizer, sources),
             _check_resume(path, pools_root, some(chance, spans[0].steps, RESUMES)),
             _check_ranks(spans[0], chance),
         ]

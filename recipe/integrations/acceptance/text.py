@@ -37,7 +37,9 @@ class _Tally:
         return self.exact + self.normalised + self.again + self.unclear + len(self.findings)
 
 
-def check_text(readings: Readings, course: Course, given: str | Path | None, roots: Sequence[Path]) -> Check:
+def check_text(
+    readings: Readings, course: Course, given: str | Path | None, roots: Sequence[str | Path]
+) -> Check:
     """Every piece decodes; whole documents give the source's text, or the tokenizer's normalisation (B7).
 
     Raises:
