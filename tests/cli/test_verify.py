@@ -59,6 +59,6 @@ def test_sources_may_be_in_a_store_and_must_be_somewhere(folder, capsys):
     verb = ["audit", "verify", "r.yaml", "pools.p.path=q"]
     assert main([*verb, "--sources", "memory://verified", "--json"]) == 0
     (said,) = [one["said"] for one in json.loads(capsys.readouterr().out)["checks"] if one["check"] == "text"]
-    assert "equal their sources" in said
+    assert "are the text they were made from" in said
     assert main([*verb, "--sources", "verified"]) == 2
     assert "a folder that holds the sources of a pool" in capsys.readouterr().err
