@@ -18,7 +18,6 @@ from recipe.errors import RecipeError
 
 EVERY = 0.25
 """Seconds between two looks at the processes."""
-_FAILED = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recipe.config.places import StorePath, place
 from recipe.errors import Problem, RecipeError
-from recipe.pools.card import BOUNDARIES, CARD_NAME, Card, read_card
+from recipe.pools.card import BOUNDARIES, CARD_NAME, Card, Marks, read_card
 from recipe.pools.opening import check_marks, check_sizes, own_pool, own_sizes
 from recipe.pools.pool import Pool
 from recipe.pools.remote.asking import Object, ask, changed, listed
@@ -17,8 +17,6 @@ from recipe.pools.remote.copied import copied_from
 from recipe.pools.remote.folder import StoredFolder, mirror_of, split
 from recipe.pools.remote.loop import run
 from recipe.pools.remote.store import Stamp, is_missing, store_of
-
-Marks = tuple[int | None, int | None]
 
 
 def open_in_store(url: StorePath, name: str, declared: Marks, *, tokens: bool = True) -> Pool:
