@@ -16,7 +16,7 @@ from recipe.maths.amounts import exact_amount, format_amount
 from recipe.maths.rounding import largest_remainder
 from recipe.maths.shares import from_weights, percent_text, weight_text
 
-_PLAIN = re.compile(r"[\w./+@~-][\w./+@~ -]*(?<! )")
+_PLAIN = re.compile(r"(?!- )[\w./+~-][\w./+@~ -]*(?<! )")
 _CONVERTED = re.compile(r"(?:true|false|null|~|[-+]?\d+|-.*)", re.IGNORECASE)
 _FINEST_PERCENT = 6
 

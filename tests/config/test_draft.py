@@ -13,6 +13,18 @@ def test_a_scalar_reads_back_as_text(text):
     assert parse_yaml(f"{{a: [{scalar(text)}]}}\n", "t") == {"a": [text]}
 
 
+@pytest.mark.parametrize(
+    "text", ["@", "@org/web", "- web", "-", "-web", "~", "~/web", "...", "---", " web", "12"]
+)
+@pytest.mark.parametrize("is_key", [False, True])
+def test_signs_of_yaml_read_back_as_text(text, is_key):
+    written = scalar(text, is_key=is_key)
+    if is_key:
+        assert {str(name) for name in parse_yaml(f"x:\n  {written}: 1\n", "t")["x"]} == {text}
+    else:
+        assert parse_yaml(f"x: {written}\n", "t") == {"x": text}
+
+
 @pytest.mark.parametrize("name", ["no", "1e5", "12", "true", "中文", "a-b"])
 def test_names_stay_bare(name):
     assert scalar(name, is_key=True) == name
