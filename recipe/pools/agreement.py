@@ -150,7 +150,7 @@ def _check_places(pool: Pool, numbers: NDArray[np.int64], rows: pa.Table, faults
     for mark, place in (("bos", pool.offsets[numbers]), ("eos", pool.offsets[numbers + 1] - 1)):
         id, stored = getattr(pool, mark), getattr(pool.card, f"{mark}_stored")
         if id is not None and stored == "all":
-            off = numbers[pool._gather(np.asarray(place)) != id]
+            off = numbers[pool.token_files.gather(np.asarray(place)) != id]
             faults.note(mark, off, lambda n, id=id: (f"the mark {id}", "another token"))  # type: ignore[misc]
 
 

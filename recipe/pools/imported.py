@@ -13,9 +13,10 @@ from recipe.errors import RecipeError
 from recipe.pools.blocks import BLOCK_BYTES
 from recipe.pools.card import NONE, SOME, Card, PartRecord, content_hash, extent_units
 from recipe.pools.foreign.identity import sampled_hash, samples_of
+from recipe.pools.layout import Layout
 from recipe.pools.lengths import histogram
 from recipe.pools.megatron import Index, read_index
-from recipe.pools.pool import Layout, Pool
+from recipe.pools.pool import Pool
 
 _EXACT_DOCUMENTS = 1 << 20
 _SAMPLED_DOCUMENTS = 1 << 16
@@ -87,6 +88,7 @@ def open_pairs(
         load_offsets=lambda: _joined_offsets(indices, part_offsets),
         load_units=None,
         table=None,
+        ids_are_numbers=True,
         reopen=reopen,
         declared=(eos, bos),
         prefix=lambda first, end: pairs_fingerprint(pairs[first:end]),

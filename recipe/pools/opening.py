@@ -32,8 +32,9 @@ from recipe.pools.card import (
 from recipe.pools.foreign.form import NOTHING_SAID, Form
 from recipe.pools.foreign.layout import Said
 from recipe.pools.foreign.opening import imported_layout, refuse_form
+from recipe.pools.layout import Layout
 from recipe.pools.mapped import cannot_open, map_npy
-from recipe.pools.pool import Layout, Pool
+from recipe.pools.pool import Pool
 from recipe.pools.settings import SETTINGS_NAME
 from recipe.pools.workplace import unfinished_folder
 
@@ -183,6 +184,7 @@ def own_pool(
         load_repeats=load_repeats if REPEATS_NAME in card.files else None,
         load_erased=load_erased if WITHDRAWN_NAME in card.files else None,
         table=path / TABLE_NAME,
+        ids_are_numbers=card.ids == "number",
         reopen=reopen_pool,
         declared=declared,
         remote=remote,

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
+from recipe.pools.blocks import document_hash
 
 ROW_GROUP = 1 << 15
 _CACHED_GROUPS = 64
@@ -210,3 +211,8 @@ def rows_from(table: pa.Table, documents: Sequence[int], part_names: Sequence[st
         )
         for number, key, group, part, tokens, tags, source, digest in columns
     ]  # fmt: skip
+
+
+def row_of(document: int, part: str, body: NDArray[Any]) -> Row:
+    """The row of a document whose pool has no table: its number is its id, its tokens are all there is."""
+    return Row(document, document, part, len(body), None, {}, None, document_hash(body))

@@ -147,9 +147,6 @@ class View(Pool):
         super().close()
         self.parent.close()
 
-    def _ids_are_numbers(self) -> bool:
-        return self.parent._ids_are_numbers()
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Made again from the folder, which is looked for by its path; what it holds goes along."""
         state = {"edges": self.edges, "before": self.before, "_selection": self._selection}

@@ -51,9 +51,9 @@ def test_a_stream_opens_nothing_before_the_first_batch_and_then_the_parts_it_rea
     pool = sparse_pool(tmp_path / "a", 4000, 8, num_parts=40)
     loaded = make(tmp_path, {"a": {"block_units": 64}}, [stage(8, {"a": 1}, batch=4, steps=100)])
     stream = Stream(settle_with(loaded, {"a": pool}), {"a": pool})
-    assert all(part is None for part in pool._parts)
+    assert not pool.token_files.opened
     stream.batch(0)
-    assert sum(part is not None for part in pool._parts) <= 4
+    assert len(pool.token_files.opened) <= 4
 
 
 def test_Z01_memory_does_not_grow_with_the_number_of_documents(tmp_path: Path):

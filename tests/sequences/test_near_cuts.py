@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from recipe.errors import RecipeError
-from recipe.pools import Pool, open_pool
+from recipe.pools import open_pool
 from recipe.sequences.blocks import BlockPlace, plan_block
 from tests.mixing.build import write
 from tests.sequences.build import rule
@@ -21,23 +21,18 @@ LENGTHS = [5, 6, 30, 4, 7, 3]
 """With eleven tokens a part the long document has one of its own."""
 
 
-def mapped(pool: Pool) -> list[int]:
-    """The parts of a pool that were opened."""
-    return [number for number, part in enumerate(pool._parts) if part is not None]
-
-
 def test_only_parts_with_documents_longer_than_a_window_are_opened(tmp_path: Path):
     write(tmp_path / "web", LENGTHS, part_tokens=11)
     pool = open_spelt(tmp_path / "web", "web")
     plan_block(pool, rule(8, align="word", align_within=2), AT)
-    assert mapped(pool) == [int(np.searchsorted(pool.part_documents, 2, side="right")) - 1]
+    assert pool.token_files.opened == [int(np.searchsorted(pool.part_documents, 2, side="right")) - 1]
 
 
 def test_without_alignment_no_token_is_read(tmp_path: Path):
     write(tmp_path / "web", LENGTHS, part_tokens=11)
     pool = open_spelt(tmp_path / "web", "web")
     plan_block(pool, rule(8, random_offset=True, specials="window", window=6), AT)
-    assert mapped(pool) == []
+    assert pool.token_files.opened == []
 
 
 def test_a_pool_on_the_other_side_of_a_pickle_is_cut_alike(tmp_path: Path):

@@ -23,7 +23,8 @@ from recipe.pools.foreign.identity import sampled_hash, samples_of
 from recipe.pools.foreign.mds import mds_shards
 from recipe.pools.foreign.token_file import TokenFile, refuse
 from recipe.pools.imported import card_loader, common_folder
-from recipe.pools.pool import Layout, Pool
+from recipe.pools.layout import Layout
+from recipe.pools.pool import Pool
 
 _READERS: dict[str, Callable[[Path, Form, Marks], TokenFile | list[TokenFile]]] = {
     FLAT: read_flat,
@@ -84,6 +85,7 @@ def open_foreign(path: Path, found: Sequence[Found], said: Said, reopen: Callabl
         load_offsets=lambda: _offsets(parts, part_offsets),
         load_units=None,
         table=None,
+        ids_are_numbers=True,
         reopen=reopen,
         declared=said.marks,
         load_part=lambda index: parts[index].tokens.map(),

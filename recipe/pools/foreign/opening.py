@@ -13,7 +13,8 @@ from recipe.pools.foreign.finding import find_foreign, several_kinds
 from recipe.pools.foreign.form import NOTHING_SAID, Form
 from recipe.pools.foreign.layout import Said, open_foreign
 from recipe.pools.imported import find_pairs, open_pairs
-from recipe.pools.pool import Layout, Pool
+from recipe.pools.layout import Layout
+from recipe.pools.pool import Pool
 
 
 def imported_layout(place: Path, name: str, said: Said, reopen: Callable[..., Pool]) -> Layout | None:
