@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
+from hashlib import blake2b
 from importlib import import_module
 from types import FunctionType
 from typing import Any, TypeVar, cast
@@ -78,9 +79,35 @@ class _Kernel:
         copied.__module__, copied.__qualname__ = function.__module__, function.__qualname__
         options: dict[str, Any] = {"nogil": True, "forceinline": self._forceinline}
         try:
-            return numba.njit(cache=True, **options)(copied)
+            cached = numba.njit(cache=True, **options)(copied)
         except RuntimeError:  # numba: no place for a cache
             return numba.njit(**options)(copied)
+        cached._cache._cache_file = _FilesOfEachCode(cached._cache._cache_file)
+        return cached
+
+
+class _FilesOfEachCode:
+    """Cached code in files that are named by what it was compiled from and for.
+
+    Numba numbers its files. Processes that compile a kernel at once, for other types each, take the same
+    number; what stays is an index of the one over code of the other, and every later call fails.
+    """
+
+    def __init__(self, numbered: Any) -> None:
+        self._numbered = numbered
+
+    def save(self, key: Any, data: Any) -> None:
+        self._named(key).save(key, data)
+
+    def load(self, key: Any) -> Any:
+        return self._named(key).load(key)
+
+    def _named(self, key: Any) -> Any:
+        """Numba's files of one signature: an index of one entry, and the code."""
+        files = self._numbered
+        code = repr((files._version, files._source_stamp, key)).encode()
+        base = f"{files._index_name.removesuffix('.nbi')}-{blake2b(code, digest_size=8).hexdigest()}"
+        return type(files)(files._cache_path, base, files._source_stamp)
 
 
 @kernel
