@@ -11,6 +11,7 @@ from recipe.errors import Problem, RecipeError
 
 _KEYS = dict.fromkeys((*READ_KEYS, *FILE_KEYS))
 _SAID = re.compile(rf"\b({'|'.join(_KEYS)}): (?=\w)")
+_IN_A_RECIPE = ("pools.", "evaluation.", "trainer.")
 _MARK = "and the id of the end mark"
 _NO_OPTION = (
     "this verb has no option that says it: name a pool of our own or, where token files made elsewhere are "
@@ -22,7 +23,7 @@ _NO_OPTION = (
 def as_options(error: RecipeError, args: argparse.Namespace) -> RecipeError:
     """The error with fixes that name options of the verb that was called, where they name keys of a pool.
 
-    What is wrong with a pool of a recipe (its place begins with ``pools.``) is mended in the recipe.
+    What is wrong with a pool of a recipe (its place begins with ``pools.``, ``evaluation.`` …) is mended in the recipe.
 
     >>> said = RecipeError.single("f", "f.u16", given="ids", expected="an end", fix="write eos: ID")
     >>> as_options(said, argparse.Namespace(eos=None)).problems[0].fix
@@ -34,7 +35,7 @@ def as_options(error: RecipeError, args: argparse.Namespace) -> RecipeError:
 
 
 def _as_option(problem: Problem, args: argparse.Namespace) -> Problem:
-    if not _SAID.search(problem.fix) or problem.where.startswith("pools."):
+    if not _SAID.search(problem.fix) or problem.where.startswith(_IN_A_RECIPE):
         return problem
     if not any(hasattr(args, key) for key in READ_KEYS):
         return replace(problem, fix=_NO_OPTION)

@@ -13,9 +13,9 @@ from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 
 
-def add_file_words(parser: argparse.ArgumentParser) -> None:
+def add_file_words(parser: argparse.ArgumentParser, of: str = "a pool of token files made elsewhere") -> None:
     """Declare them."""
-    files = parser.add_argument_group("a pool of token files made elsewhere")
+    files = parser.add_argument_group(of)
     files.add_argument("--eos", type=whole, metavar="ID", help="its end mark")
     files.add_argument("--bos", type=whole, metavar="ID", help="its begin mark")
     files.add_argument(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recipe.audit.leakage import NGRAM, Leakage, Search, find_leakage
+from recipe.cli.file_words import add_file_words, file_words
 from recipe.cli.found import refuse_missing
 from recipe.cli.options import add_json, add_pools_root, add_recipe_words, run_alone, split_words, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.config import Recipe, load_recipe
 from recipe.config.drawing import drawing_stages
+from recipe.config.evaluation import HeldOutConfig
+from recipe.config.held_out import held_out_entries
 from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
@@ -41,7 +44,7 @@ were read do not count. Exit code 1: something leaks. Pools that do not say thei
 elsewhere) are compared as if it were the same, and never cleared: the answer names them.
 """
 
-Held = dict[str, str | Path]
+Held = dict[str, HeldOutConfig]
 Texts = tuple[Recipe, dict[str, Pool], dict[str, NDArray[np.int64]]]
 
 
@@ -60,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ngram", type=whole, default=NGRAM, metavar="N", help=f"tokens of a stretch; default: {NGRAM}"
     )
+    add_file_words(parser, "held-out pools of token files made elsewhere, named by --against")
     add_pools_root(parser)
     add_json(parser)
 
@@ -83,16 +87,14 @@ def execute(args: argparse.Namespace) -> int:
 
 def _found(args: argparse.Namespace, texts: Texts) -> Leakage:
     recipe, pools, left_out = texts
-    paths = {Path(path).name: path for path in args.against} if args.against else held_out(recipe)
-    if len(paths) < len(args.against):
-        raise _unclear(args, "two pools of one name", "folders with different names", "rename one of them")
-    if not paths:
+    entries = _against(args) if args.against else held_out(recipe)
+    if not entries:
         fix = "name them: --against pools/held/code, or evaluation: {pools: {code: pools/held/code}}"
         raise _unclear(args, "nothing", "held-out pools", fix)
     holdings = {name: Holding.of(pool) for name, pool in pools.items()}
     where = "--against" if args.against else "held-out pools"
     root = recipe.model_copy(update={"pools_root": None}) if args.against else recipe
-    held = open_held_out(root, paths, holdings, where=where, may_be_trained_on=True)
+    held = open_held_out(root, entries, holdings, where=where, may_be_trained_on=True)
     try:
         with progress(quiet=args.json) as bars:
             task = bars.add_task("comparing", total=None, note="")
@@ -105,6 +107,15 @@ def _found(args: argparse.Namespace, texts: Texts) -> Leakage:
         close_pools(held.values())
 
 
+def _against(args: argparse.Namespace) -> Held:
+    """The pools that are named, by the names of their folders or files."""
+    said = file_words(args)
+    entries = {PurePath(path).name: HeldOutConfig(path=path, **said) for path in args.against}
+    if len(entries) < len(args.against):
+        raise _unclear(args, "two pools of one name", "folders with different names", "rename one of them")
+    return entries
+
+
 def _unclear(args: argparse.Namespace, given: str, expected: str, fix: str) -> RecipeError:
     told = " ".join(map(str, args.against)) or given
     return RecipeError.single(
@@ -114,15 +125,14 @@ def _unclear(args: argparse.Namespace, given: str, expected: str, fix: str) -> R
 
 
 def held_out(recipe: Recipe) -> Held:
-    """Folders of the held-out pools that a recipe names, by area."""
+    """The held-out pools that a recipe names, by area."""
     found: Held = {}
     for kind in ("validation", "final"):
         named = (recipe.trainer or {}).get(kind)
         if isinstance(named, Mapping):
-            found |= {f"{kind}/{area}": str(path) for area, path in named.items()}
-    if recipe.evaluation is not None:
-        found |= {area: held.path for area, held in recipe.evaluation.pools.items()}
-    return found
+            entries = held_out_entries(named, f"trainer.{kind}")
+            found |= {f"{kind}/{area}": entry for area, entry in entries.items()}
+    return found if recipe.evaluation is None else found | recipe.evaluation.pools
 
 
 @contextmanager

@@ -7,15 +7,17 @@ from typing import Any
 
 from pydantic import Field
 
+from recipe.config.files import FilesConfig
 from recipe.config.partial import Model
 from recipe.config.values import Amount, Context, Count, Text
 
 
-class HeldOutConfig(Model):
-    """A pool that is measured and never trained on."""
+class HeldOutConfig(FilesConfig):
+    """A pool that is measured and never trained on: its folder, or an entry as of `pools` for files."""
 
     path: Text
-    """Its folder, relative to ``pools_root``."""
+    """Its folder, here or as a URL in a store; or token files made elsewhere: a folder, file, prefix or
+    pattern. Relative to ``pools_root``, which may be a URL too."""
 
     @classmethod
     def spelled_out(cls, given: Any) -> Any:

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_serializer
 
-from recipe.config.files import Delimiter, Empty, TokenType
+from recipe.config.files import FilesConfig
 from recipe.config.free import FreeMapping
 from recipe.config.partial import Model
 from recipe.config.problems import TARGET, problem
 from recipe.config.slicing import SlicingConfig
 from recipe.config.transform import Portion, TransformConfig
-from recipe.config.values import Amount, Count, Multiple, Prior, Ramp, RampSteps, Text
+from recipe.config.values import Count, Multiple, Prior, Ramp, RampSteps, Text
 from recipe.config.view import By, Where
 
 Exhaustion = Literal["repeat", "stop", "redistribute"]
@@ -192,12 +192,9 @@ class QuotaRamp(Model):
     from + (to - from) * (2j + 1) / 2n."""
 
 
-class PoolConfig(Model):
+class PoolConfig(FilesConfig):
     """A named set of tokenised documents, as the recipe knows it before it is opened."""
 
-    path: str | None = None
-    """Its folder, here or as a URL in a store; or token files made elsewhere: a folder, file, prefix or
-    pattern. Relative to ``pools_root``, which may be a URL too."""
     stock: Count | None = None
     """Body tokens it has or will have: enough to plan without data; with a path it is a target."""
     max_epochs: Count | None = None
@@ -222,22 +219,6 @@ class PoolConfig(Model):
     )
     renamed_from: Text | None = None
     """The name it had before: its reading order stays that of the old name."""
-    eos: Amount | None = None
-    """Id that ends a document, for files made elsewhere that do not say it."""
-    bos: Amount | None = None
-    """Id that starts a document, for files made elsewhere that do not say it."""
-    dtype: TokenType | None = None
-    """Type of the tokens in files made elsewhere that do not say it: raw files, columns of bytes."""
-    column: Text | None = None
-    """Column with the token ids, in tables and MDS samples made elsewhere that have several."""
-    documents: Delimiter | None = None
-    """What is a document in files made elsewhere: what ends with ``eos``, what begins with ``bos``, a ``row``
-    (of tables and samples; their default), or the ``file``. Raw tokens: default ``eos``, looked for once."""
-    boundaries: Text | None = None
-    """Ending of the files beside raw token files that list where documents end, such as ``.csv.gz``: nothing
-    is looked for then."""
-    empty: Empty | None = None
-    """Files made elsewhere without a token: ``error`` (default), or ``skip`` to leave them out."""
     of: Text | None = None
     """A view: the documents of the folder that another pool names, or as many of them as pass its filters.
     In a stage each is owned by the first such pool that draws from them and holds it."""

@@ -75,10 +75,11 @@ def faults(found: Sequence[Fault]) -> PydanticCustomError:
 
 def faults_of(error: ValidationError, vocabulary: Vocabulary, place: Place = ()) -> list[Fault]:
     """Every fault that a validation found, below ``place``."""
-    return [fault for detail in error.errors() for fault in _faults_of_detail(detail, vocabulary, place)]
+    return [fault for detail in error.errors() for fault in faults_of_detail(detail, vocabulary, place)]
 
 
-def _faults_of_detail(detail: ErrorDetails, vocabulary: Vocabulary, place: Place) -> list[Fault]:
+def faults_of_detail(detail: ErrorDetails, vocabulary: Vocabulary, place: Place) -> list[Fault]:
+    """The faults in one error of a validation, below ``place``."""
     where = (*place, *(str(part) for part in detail["loc"] if part != "[key]"))
     if detail["type"] == _FAULTS:
         own = [fault for fault in detail["ctx"]["faults"] if not isinstance(fault.given, Unresolved)]

@@ -48,7 +48,7 @@ def recipe_schema() -> dict[str, Any]:
         "required"
     )  # one that is called as a pattern has the pools that fit it
     schema["$defs"]["GroupConfig"] = _with_list(schema["$defs"]["GroupConfig"])
-    for name in ("TokenizerConfig", "SinkConfig"):
+    for name in ("TokenizerConfig", "SinkConfig", "HeldOutConfig"):
         schema["$defs"][name] = {"anyOf": [{"type": "string"}, schema["$defs"][name]]}
     policy = schema["$defs"]["PolicyConfig"]
     del policy["properties"]["params"]

@@ -38,6 +38,14 @@ _TRANSFORM_EXAMPLES: dict[tuple[str, ...], str] = {
     ("fim", "rate"): "rate: 50%",
     **{("fim", marker): f"{marker}: '<|fim_{marker}|>'" for marker in ("prefix", "middle", "suffix")},
 }
+_FILE_EXAMPLES = {
+    "path": "path: FOLDER, in quotes if it looks like a number",
+    "dtype": "dtype: uint16",
+    "column": "column: input_ids",
+    "documents": "documents: eos, with the id of the mark as eos",
+    "boundaries": "boundaries: .csv.gz",
+    "empty": "empty: skip",
+}
 
 VOCABULARY = Vocabulary(
     keys={
@@ -76,13 +84,12 @@ VOCABULARY = Vocabulary(
         ("pools", "*"): "{path: FOLDER}",
         ("pools", "*", "of"): "the name of a pool with a path, in quotes if it looks like a number",
         ("pools", "*", "where"): "where: {language: en, quality: {min: 0.5}, source: {not: forum}}",
-        ("pools", "*", "dtype"): "dtype: uint16",
-        ("pools", "*", "column"): "column: input_ids",
-        ("pools", "*", "documents"): "documents: eos, with the id of the mark as eos",
-        ("pools", "*", "boundaries"): "boundaries: .csv.gz",
-        ("pools", "*", "empty"): "empty: skip",
-        ("pools", "*", "path"): "the path as text, in quotes if it looks like a number",
         ("pools", "*", "renamed_from"): "the name the pool had before, in quotes if it looks like a number",
+        **{
+            (*place, key): how
+            for place in (("pools", "*"), ("evaluation", "pools", "*"))
+            for key, how in _FILE_EXAMPLES.items()
+        },
         **{
             (*place, *below): how
             for place in (("pools", "*", "transform"), ("stages", "*", "transform", "*"))
@@ -99,8 +106,7 @@ VOCABULARY = Vocabulary(
         ("parallel",): "parallel: {tp: 2, cp: 4}",
         ("evaluation",): "evaluation: {pools: {code: pools/held/code}, stride: 512, offset: 256}",
         ("evaluation", "pools"): "pools: {code: pools/held/code}",
-        ("evaluation", "pools", "*"): "the pool's folder",
-        ("evaluation", "pools", "*", "path"): "the path as text, in quotes if it looks like a number",
+        ("evaluation", "pools", "*"): "the pool's folder, or {path: FILES, dtype: uint16, eos: 0}",
         ("groups",): "groups: {code_all: [code, teacher]}",
         ("groups", "*"): "a list of pools, or {pools: [...], within: even}",
         ("groups", "*", "pools"): "[code, teacher]",

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.utils.data import Dataset
 
+from recipe.config.held_out import held_out_entries
 from recipe.integrations.training.heldout import read_held_out
 from recipe.run.run import Run
 from recipe.run.state import State
@@ -45,19 +47,22 @@ class HeldOutRows(Dataset[Row]):
         return int((self._rows["labels"] >= 0).sum())
 
 
-def held_out_rows(run: Run, paths: Mapping[str, str | Path], *, most: int = 64) -> dict[str, HeldOutRows]:
+def held_out_rows(
+    run: Run, pools: Mapping[str, str | Path | Mapping[str, Any]], *, most: int = 64
+) -> dict[str, HeldOutRows]:
     """Rows of held-out pools by area: windows of the recipe's ``evaluation:``, else of its longest stage.
 
     Args:
         run: whose labels, context and pools root they have.
-        paths: folders by area, such as ``{"news": "pools/news_held_out"}``.
+        pools: folders by area, such as ``{"news": "pools/news_held_out"}``, or entries as in a recipe's
+            ``evaluation.pools``: ``{"news": {"path": "news.bin", "dtype": "uint16", "eos": 0}}``.
         most: rows of an area.
 
     Raises:
         RecipeError: a pool that cannot be opened, is one of the run's, was made with another tokenizer, or
             gives no label.
     """
-    folders = {area: str(path) for area, path in paths.items()}
+    entries = held_out_entries(pools, "held_out")
     holdings = State.from_bytes(run.state()).holdings
-    found = read_held_out(run.recipe, holdings, folders, "held_out", most)
+    found = read_held_out(run.recipe, holdings, entries, "held_out", most)
     return {area: HeldOutRows(batches) for area, batches in found.items()}

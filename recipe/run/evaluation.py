@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 
 from recipe.config import Recipe
 from recipe.config.drawing import drawing_stages
-from recipe.config.evaluation import ScoringRule
+from recipe.config.evaluation import HeldOutConfig, ScoringRule
 from recipe.config.model import Labels
 from recipe.config.places import place
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools
 from recipe.pools import Pool, open_pool
 from recipe.pools.contents import shared_documents
+from recipe.pools.foreign.form import form_of
 from recipe.run.holdings import Holding, Holdings, tokenizers
-from recipe.sequences.assembly import IGNORED, PADDING_ID
 from recipe.sequences.evaluation import count_windows, scored_windows
+from recipe.sequences.page import IGNORED, PADDING_ID
 
 Rows = dict[str, NDArray[Any]]
 """Arrays by name, one line a window; see :func:`scored_rows`."""
@@ -47,7 +48,7 @@ class Scoring:
 
 def open_held_out(
     recipe: Recipe,
-    paths: Mapping[str, str | Path],
+    entries: Mapping[str, HeldOutConfig],
     holdings: Holdings,
     *,
     where: str,
@@ -57,9 +58,9 @@ def open_held_out(
 
     Args:
         recipe: whose ``pools_root`` relative paths start from, and whose model must have a row for every id.
-        paths: folders by area.
+        entries: where each is, by area; of token files made elsewhere also what they do not say themselves.
         holdings: the pools that are trained on.
-        where: dotted key of ``paths``.
+        where: dotted key of ``entries``.
         may_be_trained_on: leave it to the caller to find that a pool has the content of another.
 
     Raises:
@@ -68,10 +69,10 @@ def open_held_out(
     """
     opened: dict[str, Pool] = {}
     problems: list[Problem] = []
-    for area, path in paths.items():
-        found = place(recipe.pools_root or "", path)
+    for area, entry in entries.items():
+        found = place(recipe.pools_root or "", entry.path)
         try:
-            held = opened[area] = open_pool(found, area)
+            held = opened[area] = open_entry(entry, found, area)
         except RecipeError as error:
             problems += [replace(p, where=f"{where}.{area}: {p.where}") for p in error.problems]
             continue
@@ -89,6 +90,15 @@ def open_held_out(
     return opened
 
 
+def open_entry(entry: HeldOutConfig, path: Path, name: str) -> Pool:
+    """One held-out pool under a name: the files at ``path`` read as its entry says.
+
+    Raises:
+        RecipeError: it cannot be opened.
+    """
+    return open_pool(path, name, eos=entry.eos, bos=entry.bos, form=form_of(entry))
+
+
 def held_out_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> tuple[Problem, ...]:
     """What is wrong with the held-out pools that a recipe's ``evaluation:`` names.
 
@@ -101,10 +111,9 @@ def held_out_problems(recipe: Recipe, pools: Mapping[str, Pool]) -> tuple[Proble
     """
     if recipe.evaluation is None:
         return ()
-    paths = {area: held.path for area, held in recipe.evaluation.pools.items()}
     holdings = {name: Holding.of(pool) for name, pool in pools.items()}
     try:
-        opened = open_held_out(recipe, paths, holdings, where="evaluation.pools")
+        opened = open_held_out(recipe, recipe.evaluation.pools, holdings, where="evaluation.pools")
     except RecipeError as error:
         return tuple(error.problems)
     drawn = {name: pool for name, pool in pools.items() if drawing_stages(recipe, name)}

@@ -39,6 +39,7 @@ def fix_of(capsys, *words: str) -> str:
         ("pools", "show", "f.u16"),
         ("pools", "verify", "f.u16"),
         ("pools", "overlap", "f.u16", "own"),
+        ("audit", "leakage", "r.yaml", "--against", "f.u16"),
         ("export", "f.u16", "--format", "megatron", "--to", "new"),
     ],
 )
@@ -55,7 +56,6 @@ def test_where_options_say_it_the_fix_is_these_and_one_of_them_mends_it(words, f
         ("pools", "repart", "f.u16", "--part-tokens", "100", "--out", "new"),
         ("pools", "dedup", "--out", "new", "f.u16"),
         ("pools", "texts", "f.u16", "--to", "new"),
-        ("audit", "leakage", "r.yaml", "--against", "f.u16"),
     ],
 )
 def test_where_no_option_says_it_none_is_named(words, files, capsys):

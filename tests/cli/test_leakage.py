@@ -132,3 +132,19 @@ def test_a_runs_held_out_pools_are_looked_for_below_pools_root(pools, capsys):
         (pools / name).rename(pools / "moved" / name)
     assert main(["audit", "leakage", "runs/r", "--pools-root", "moved", "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)["held"]) == {"x"}
+
+
+def test_held_out_token_files_are_read_as_the_options_or_the_recipe_say(pools, capsys):
+    np.array([9, *SHARED, 0], "<u2").tofile("leaky.bin")
+    words = ["--against", "leaky.bin"]
+    (pools / "r.yaml").write_text(yaml())
+    assert main(["audit", "leakage", "r.yaml", *words]) == 2
+    assert "--dtype" in capsys.readouterr().err
+    assert main(["audit", "leakage", "r.yaml", *words, "--dtype", "uint16", "--eos", "0"]) == 1
+    entry = {"path": "leaky.bin", "dtype": "uint16", "eos": 0}
+    for held in ({"evaluation": {"pools": {"x": entry}, "stride": 9}}, {"trainer": {"final": {"x": entry}}}):
+        (pools / "r.yaml").write_text(yaml(**held))
+        capsys.readouterr()
+        assert main(["audit", "leakage", "r.yaml", "--json"]) == 1
+        (found,) = json.loads(capsys.readouterr().out)["held"].values()
+        assert found["leaked_documents"] == 1

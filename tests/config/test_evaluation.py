@@ -42,6 +42,14 @@ def test_a_recipe_without_it_has_the_plain_values_and_the_identity_that_it_had()
         ({"window": 64, "stride": 64, "offset": 5}, "evaluation.stride", "such as 24"),
         ({"window": 1, "stride": 1, "offset": 0}, "evaluation.offset", "raise the window"),
         ({"stirde": 16}, "evaluation.stirde", "stride"),
+        ({"pools": {"c": {"path": "c", "dtpye": "uint16"}}}, "evaluation.pools.c.dtpye", "'dtype'"),
+        ({"pools": {"c": {"path": "c", "dtype": "u16"}}}, "evaluation.pools.c.dtype", "'uint16'"),
+        (
+            {"pools": {"c": {"path": "c", "documents": "eos"}}},
+            "evaluation.pools.c.documents",
+            "write eos: ID",
+        ),
+        ({"pools": {"c": {"dtype": "uint16"}}}, "evaluation.pools.c.path", "path: FOLDER"),
     ],
 )
 def test_f6_a_rule_that_training_has_too_is_refused(evaluation, key, fix):

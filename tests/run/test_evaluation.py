@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
+from recipe.config import recipe_from_plain, recipe_to_plain
 from recipe.config.evaluation import ScoringRule
+from recipe.config.held_out import held_out_entries
 from recipe.errors import RecipeError
 from recipe.pools import Pool
 from recipe.run.evaluation import Scoring, count_rows, open_held_out, scored_rows
@@ -83,7 +85,12 @@ def test_what_is_trained_on_is_not_held_out(tmp_path, build):
     trained = {"a": Holding.of(held(tmp_path / "a", [9, 9], eos=0))}
     held(tmp_path / "copy", [9, 9], eos=0)
     with pytest.raises(RecipeError, match="the content of pool 'a'"):
-        open_held_out(build(), {"code": tmp_path / "copy"}, trained, where="evaluation.pools")
+        open_held_out(
+            build(),
+            held_out_entries({"code": tmp_path / "copy"}, "evaluation.pools"),
+            trained,
+            where="evaluation.pools",
+        )
 
 
 @pytest.mark.parametrize("path", ["copy", "nowhere"])
@@ -96,3 +103,33 @@ def test_f6_a_run_is_not_started_on_what_it_is_measured_by(tmp_path, build, path
     with pytest.raises(RecipeError, match="exam"):
         recipe.start_run(build(pools_root=str(tmp_path), evaluation=rule), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture
+def raw_files(tmp_path):
+    """Pools to train on; ``exam.bin`` holds documents 1 2 3 and 4 5 6 7 8, each with its end mark 0."""
+    for name in ("a", "b", "c"):
+        recipe.write_pool(tmp_path / name, [np.arange(30, 200)], vocab_size=500, eos=0)
+    np.array([1, 2, 3, 0, 4, 5, 6, 7, 8, 0], "<u2").tofile(tmp_path / "exam.bin")
+    return tmp_path
+
+
+def test_a_held_out_pool_of_token_files_is_described_as_one_that_is_trained_on(raw_files, build):
+    """4 and 6 stored tokens are 3 and 5 labels: each but a document's first."""
+    entry = {"path": "exam.bin", "dtype": "uint16", "eos": 0}
+    rule = {"pools": {"exam": entry}, "window": 24, "stride": 7, "offset": 3}
+    built = build(pools_root=str(raw_files), evaluation=rule)
+    with recipe.start_run(built, raw_files / "run") as run:
+        entries = run.recipe.evaluation.pools
+    opened = open_held_out(built, entries, {}, where="evaluation.pools")["exam"]
+    labels = [rows["labels"] for rows in scored_rows(opened, Scoring(built.scoring_rule))]
+    assert sum(int((part >= 0).sum()) for part in labels) == 3 + 5
+    assert recipe_from_plain(recipe_to_plain(built), source="again") == built
+
+
+def test_what_such_files_leave_open_is_told_under_the_entry(raw_files, build):
+    rule = {"pools": {"exam": "exam.bin"}, "window": 24, "stride": 7, "offset": 3}
+    with pytest.raises(RecipeError) as caught:
+        recipe.start_run(build(pools_root=str(raw_files), evaluation=rule), raw_files / "run")
+    (problem,) = caught.value.problems
+    assert problem.where.startswith("evaluation.pools.exam") and "dtype" in problem.fix

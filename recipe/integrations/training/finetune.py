@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from recipe.config.evaluation import HeldOutConfig
 from recipe.errors import RecipeError
 from recipe.integrations.training import weights
 from recipe.integrations.training.heldout import ROWS, read_held_out
@@ -93,7 +94,9 @@ def _measured(origin: Origin, told: FineTuning) -> dict[str, float]:
     content = weights.load(start, settings.device)
     as_rows = recipe.model_copy(update={"evaluation": None})  # windows that score are no rows to learn from
     data, test = (
-        read_held_out(read_by, holdings, {key: str(pool.absolute())}, "finetune", most)[key]
+        read_held_out(read_by, holdings, {key: HeldOutConfig(path=str(pool.absolute()))}, "finetune", most)[
+            key
+        ]
         for key, pool, most, read_by in (
             ("data", told.data, told.steps * ROWS, as_rows),
             ("test", told.test, told.test_sequences, recipe),

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from recipe.config import Recipe, recipe_from_plain, settle
+from recipe.config.evaluation import HeldOutConfig
 from recipe.errors import Problem, RecipeError
 from recipe.mixing.opening import close_pools
 from recipe.mixing.stream import Stream
-from recipe.pools import Pool, open_pool
-from recipe.run.evaluation import Scoring, open_held_out, scored_rows
+from recipe.pools import Pool
+from recipe.run.evaluation import Scoring, open_entry, open_held_out, scored_rows
 from recipe.run.holdings import Holdings
 
 ROWS = 8
@@ -22,7 +23,7 @@ ROWS = 8
 
 
 def read_held_out(
-    recipe: Recipe, holdings: Holdings, paths: Mapping[str, str], where: str, most: int
+    recipe: Recipe, holdings: Holdings, entries: Mapping[str, HeldOutConfig], where: str, most: int
 ) -> dict[str, list[dict[str, torch.Tensor]]]:
     """The sequences of held-out pools, in memory.
 
@@ -32,8 +33,8 @@ def read_held_out(
     Args:
         recipe: of the run: its longest context, labels and pools root.
         holdings: the run's pools.
-        paths: folders by area.
-        where: dotted key of ``paths``.
+        entries: where each is, by area.
+        where: dotted key of ``entries``.
         most: sequences of an area.
 
     Returns:
@@ -43,9 +44,9 @@ def read_held_out(
         RecipeError: a pool that cannot be opened, is one of the run's, was made with another tokenizer, or
             gives no label.
     """
-    opened = open_held_out(recipe, paths, holdings, where=where)
+    opened = open_held_out(recipe, entries, holdings, where=where)
     try:
-        found = {area: list(_sequences(recipe, pool, most)) for area, pool in opened.items()}
+        found = {area: list(_sequences(recipe, (pool, entries[area]), most)) for area, pool in opened.items()}
     finally:
         close_pools(opened.values())
     fix = "prepare it from text that is there, or leave it out"
@@ -59,19 +60,21 @@ def read_held_out(
     return found
 
 
-def _sequences(recipe: Recipe, held: Pool, most: int) -> Iterator[dict[str, torch.Tensor]]:
-    rule = recipe.scoring_rule
+def _sequences(
+    recipe: Recipe, opened: tuple[Pool, HeldOutConfig], most: int
+) -> Iterator[dict[str, torch.Tensor]]:
+    (held, entry), rule = opened, recipe.scoring_rule
     if rule is not None:
         for rows in scored_rows(held, Scoring(rule, recipe.labels), at_once=ROWS, most=most):
             yield {name: torch.from_numpy(array) for name, array in rows.items()}
     elif held.stock:
-        own = _recipe(recipe, str(held.path), most)
+        own = _recipe(recipe, entry.model_copy(update={"path": str(held.path)}), most)
         settled = settle(own, {"held": held.stock}, {"held": held.num_units})
-        with open_pool(held.path, "held") as same:  # orders are keyed on names: areas may be renamed
+        with open_entry(entry, held.path, "held") as same:  # orders are keyed on names: areas may be renamed
             yield from _batches(Stream(settled, {"held": same}), most)
 
 
-def _recipe(recipe: Recipe, path: str, most: int) -> Recipe:
+def _recipe(recipe: Recipe, entry: HeldOutConfig, most: int) -> Recipe:
     stage = {
         "steps": most,
         "context": recipe.longest_context,
@@ -81,7 +84,7 @@ def _recipe(recipe: Recipe, path: str, most: int) -> Recipe:
     plain: dict[str, Any] = {
         "seed": 0,
         "labels": recipe.labels,
-        "pools": {"held": {"path": path}},
+        "pools": {"held": entry.model_dump(exclude_none=True)},
         "on_exhausted": "stop",
         "max_epochs": 1,
         "stages": {"held": stage},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from recipe.config.held_out import entry_faults
 from recipe.config.problems import nearest, problem, shown
 from recipe.errors import Problem
 
@@ -56,10 +57,13 @@ def _problems(fault: Any, properties: Mapping[str, Any]) -> list[Problem]:
     if fault["type"] == _OWN:
         return [each.below(("trainer", *names)).problem() for each in fault["ctx"]["faults"]]
     key, *below = names
-    if fault["type"] == "extra_forbidden":
+    if fault["type"] == "extra_forbidden" and not below:
         fix = nearest(key, properties, "leave it out: the reference trainer reads nothing else")
         return [Problem(f"trainer.{key}", shown(fault["input"]), f"one of {', '.join(properties)}", fix)]
     schema = properties[key]
+    if "additionalProperties" in schema and len(below) > 1:
+        detail: Any = {**fault, "loc": below}
+        return [one.problem() for one in entry_faults([detail], ("trainer", key))]
     if "additionalProperties" in schema:
         expected = "the folder of a pool, as text" if below else _AREAS
         fix = f"write {key}: {{{below[0] if below else 'code'}: pools/held/code}}"

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from recipe.config.evaluation import HeldOutConfig
 from recipe.config.problems import problem
 from recipe.errors import RecipeError
 from recipe.integrations.training.setting_faults import heads_fault, problems_of
@@ -75,9 +76,10 @@ class Settings(BaseModel):
     keep: int | None = Field(default=None, ge=1)
     """Checkpoints whose weights stay on disk, the newest ones; that others went is on record. All by default.
     A branch that was not trained yet needs the file of its parent's: train it first."""
-    validation: dict[str, str] = Field(default_factory=dict)
-    """Held-out pools by area: ``{code: pools/held/code}``; read whole, never counted in the run's tokens."""
-    final: dict[str, str] = Field(default_factory=dict)
+    validation: dict[str, HeldOutConfig] = Field(default_factory=dict)
+    """Held-out pools by area: ``{code: pools/held/code}``, or entries as of ``evaluation.pools``; read whole,
+    never counted in the run's tokens."""
+    final: dict[str, HeldOutConfig] = Field(default_factory=dict)
     """Pools of the final test, by name: measured at the run's end, sealed until a decision is recorded."""
     validation_sequences: int = Field(default=64, ge=1)
     """Sequences of a held-out pool that are read, from its beginning; fewer where it holds fewer."""
@@ -91,7 +93,7 @@ class Settings(BaseModel):
 
     @field_validator("validation")
     @classmethod
-    def _areas_are_no_other_sets(cls, given: dict[str, str]) -> dict[str, str]:
+    def _areas_are_no_other_sets(cls, given: dict[str, HeldOutConfig]) -> dict[str, HeldOutConfig]:
         if odd := [name for name in given if name.strip().lower().startswith(_OTHER_SETS)]:
             fix = "call them otherwise; pools of the final test stand under trainer.final"
             expected = f"areas that do not begin with {', '.join(_OTHER_SETS)}"

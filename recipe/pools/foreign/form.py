@@ -7,8 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from recipe.config.files import Delimiter, Empty, TokenType
-from recipe.config.model import PoolConfig
+from recipe.config.files import Delimiter, Empty, FilesConfig, TokenType
 
 TOKEN_TYPES: tuple[TokenType, ...] = get_args(TokenType)
 
@@ -33,8 +32,8 @@ class Form:
 NOTHING_SAID = Form()
 
 
-def form_of(pool: PoolConfig) -> Form:
-    """What a recipe says of the files of one of its pools."""
+def form_of(pool: FilesConfig) -> Form:
+    """What a recipe says of the files of a pool, trained on or held out."""
     return Form(
         dtype=pool.dtype,
         column=pool.column,
