@@ -42,7 +42,7 @@ import sys
 from pathlib import Path
 import fsspec
 from tests.pools.loopback import store, upload
-with store() as proxy:
+with store(patient=False) as proxy:
     fsspec.filesystem("s3").mkdir("pools")
     upload(Path(sys.argv[1]), "s3://pools/pool")
     proxy.latency = float(sys.argv[2])

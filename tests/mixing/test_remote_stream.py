@@ -307,7 +307,7 @@ def test_two_workers_read_the_same_pools_each_with_a_cache_of_its_own(folder: Pa
         _FORKED.append(opened)
     with ProcessPoolExecutor(2, context) as workers:
         todo = [workers.submit(_work, first, how, "s3://mixed") for first in (0, 1)]
-        found = [one.result(timeout=120) for one in todo]
+        found = [one.result() for one in todo]
     for first in (0, 1):
         for a, b in zip(found[first], expected[first::2], strict=True):
             assert np.array_equal(a, b)

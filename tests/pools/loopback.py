@@ -14,8 +14,12 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import fsspec
+import pytest
 import s3fs
 from moto.server import ThreadedMotoServer
+
+from recipe.pools.remote import asking
+from recipe.pools.remote import store as remote
 
 Fault = Callable[[str, int], str | None]
 """Of the path of a GET of a range and its number, from 1: 503, reset, truncate, stall, or None: answer."""
@@ -90,13 +94,14 @@ class Proxy:
         if fault == "stall":
             writer.write(answer + body[: len(body) // 2])
             await asyncio.sleep(3600)
+        is_given = (
+            method == "GET" and answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 206")) and "?" not in path
+        )
+        if is_given and fault != "truncate":
+            self.gets.append((path, len(body)))  # before the client, in another thread, can have it and look
         writer.write(answer + (body[: len(body) // 2] if fault == "truncate" else body))
         await writer.drain()
-        if fault == "truncate":
-            return False
-        if method == "GET" and answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 206")) and "?" not in path:
-            self.gets.append((path, len(body)))
-        return True
+        return fault != "truncate"
 
     async def _upstream(self, head: bytes, sent: bytes, method: str) -> tuple[bytes, bytes]:
         """The server's answer; a connection of its own, as its own server closes each."""
@@ -116,9 +121,16 @@ def _length(head: bytes) -> int:
     return int(found[1]) if found else 0
 
 
+PATIENT = "from recipe.pools.remote import asking; asking.LEAST_PATIENCE = asking.ANSWER_SECONDS = 600.0; "
+"""For the code of other processes: as in ``store``."""
+
+
 @contextmanager
-def store() -> Iterator[Proxy]:
-    """A server behind a proxy, each in threads; variables of the environment name it to every client."""
+def store(*, patient: bool = True) -> Iterator[Proxy]:
+    """A server behind a proxy, each in threads; variables of the environment name it to every client.
+
+    Who is patient makes no request a second time because this machine is slow: requests can be counted.
+    """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -138,14 +150,23 @@ def store() -> Iterator[Proxy]:
         "AWS_DEFAULT_REGION": "us-east-1",
     }
     s3fs.S3FileSystem.clear_instance_cache()
+    patch = pytest.MonkeyPatch()
+    if patient:
+        for module, name in (
+            (asking, "LEAST_PATIENCE"),
+            (asking, "ANSWER_SECONDS"),
+            (remote, "ANSWER_SECONDS"),
+        ):
+            patch.setattr(module, name, 600.0)
     try:
         yield proxy
     finally:
+        patch.undo()
         s3fs.S3FileSystem.clear_instance_cache()
         os.environ.clear()
         os.environ.update(before)
         loop.call_soon_threadsafe(stop.set)
-        thread.join(5)
+        thread.join()
         loop.close()
         server.stop()
 

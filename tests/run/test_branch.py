@@ -339,7 +339,7 @@ def test_G10_of_four_processes_that_branch_under_one_name_one_does(trunk: Path):
     jobs = [context.Process(target=_try, args=(trunk, barrier, answers)) for _ in range(4)]
     for job in jobs:
         job.start()
-    told = sorted(answers.get(timeout=60) for _ in jobs)
+    told = sorted(answers.get(timeout=600) for _ in jobs)
     for job in jobs:
         job.join()
     assert told.count(str(trunk.parent / "A")) == 1

@@ -86,19 +86,20 @@ def test_X04_a_live_owner_is_respected_and_named(tmp_path: Path):
 def test_a_live_owner_is_waited_for(tmp_path: Path):
     process = holder(tmp_path)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(lambda: held(tmp_path, wait=60).__enter__().owner.fence)
+        waiting = pool.submit(lambda: held(tmp_path, wait=600).__enter__().owner.fence)
         end(process)
         assert waiting.result() == 2
 
 
 @pytest.mark.parametrize("ahead", [-1, 1])
 def test_an_owner_of_another_host_is_dead_once_its_heartbeat_is_old(tmp_path: Path, ahead: int):
-    process = holder(tmp_path)
-    rewrite(tmp_path, host="elsewhere", heartbeat=time.time() + ahead * 25)
-    with pytest.raises(RecipeError, match="elsewhere"), held(tmp_path, wait=0):
+    """Hours, so that no pause of this process makes an old one of a young one."""
+    process, hours = holder(tmp_path), 3600.0
+    rewrite(tmp_path, host="elsewhere", heartbeat=time.time() + ahead * 25 * hours)
+    with pytest.raises(RecipeError, match="elsewhere"), held(tmp_path, wait=0, stale=30 * hours):
         pass
-    rewrite(tmp_path, host="elsewhere", heartbeat=time.time() + ahead * 35)
-    with held(tmp_path, wait=0) as mine:
+    rewrite(tmp_path, host="elsewhere", heartbeat=time.time() + ahead * 35 * hours)
+    with held(tmp_path, wait=0, stale=30 * hours) as mine:
         assert mine.owner.fence == 2
     end(process)
 
@@ -114,7 +115,7 @@ def test_a_process_id_that_was_given_again_is_another_owner(tmp_path: Path):
 def test_a_process_id_of_another_container_says_nothing(tmp_path: Path):
     process = holder(tmp_path)
     rewrite(tmp_path, space="another container", pid=2**22 + 1)
-    with pytest.raises(RecipeError, match=str(2**22 + 1)), held(tmp_path, wait=0):
+    with pytest.raises(RecipeError, match=str(2**22 + 1)), held(tmp_path, wait=0, stale=3600):
         pass
     end(process)
 
@@ -142,7 +143,7 @@ def test_threads_take_turns(tmp_path: Path):
     inside: list[int] = []
 
     def write(number: int) -> int:
-        with held(tmp_path, wait=60) as mine:
+        with held(tmp_path, wait=600) as mine:
             inside.append(number)
             assert len(inside) == 1
             mine.check()
