@@ -11,8 +11,15 @@ from hypothesis import HealthCheck, settings
 
 from tests.environments import streaming_python  # noqa: F401  a fixture of several rooms
 
+TIMED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+"""Checks of how long examples take or how many fit: they fail a law for the machine or for chance."""
+
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "ci",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture],
+    print_blob=True,
 )
 settings.load_profile("ci")
 

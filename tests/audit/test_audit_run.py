@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
@@ -18,9 +18,7 @@ from tests.audit.runs import forge, leaves, read_rows, write_rows
 UNPROVABLE = ("time", "uri", "gpu_hours", "previous", "hash", "row", "format", "manifest_hash")
 """The trainer's own words and the clock, which nothing else tells; and what a forger makes to fit."""
 
-again = settings(
-    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+again = settings(max_examples=40)
 
 
 def wheres(audit):

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
@@ -30,7 +30,7 @@ def test_no_pool_is_needed(recorded, changed):
     assert audit.ok and audit.checked.pools == {}
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(data=st.data())
 def test_invariant_10_any_flipped_bit_of_the_record_is_found(recorded, changed, data):
     files = [*recorded.glob("*.yaml"), *recorded.glob("recipes/*"), *recorded.glob("manifests/*")]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
@@ -24,7 +24,7 @@ UNPROVABLE = {"time", "uri", "gpu_hours", "previous", "hash", "row", "format", "
 SAID = {"reason", "approved_by", "ticket", "metrics"}
 """What somebody said, and no other file repeats."""
 
-some = settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=6)
 seeds = st.integers(0, 10**9)
 
 
@@ -86,7 +86,7 @@ def altered(value: Any, more: int) -> Any:
     return value + more if isinstance(value, int) else f"{value}x"
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(data=st.data())
 def test_invariant_10_a_rechained_forgery_of_any_row_is_found(turned, data):
     """Numbers of amendments, skips, withdrawals and branches too, whatever fits together afterwards."""
@@ -114,7 +114,7 @@ def test_invariant_10_a_rechained_forgery_of_any_row_is_found(turned, data):
     assert not recipe.audit_run(copy, full=True, workers=1).ok, path
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(data=st.data())
 def test_invariant_10_any_flipped_bit_is_found_and_its_file_named(turned, data):
     """Also of recipe versions, lists of withdrawn documents, and a branch's copy of its parent's manifest."""

@@ -39,7 +39,7 @@ def plainly(losses, labels, keys, num):
 
 
 @given(data=st.data(), rows=st.integers(1, 5), context=st.integers(1, 7), num=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_one_call_is_the_plain_loop(data, rows, context, num):
     dice = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     labels = torch.from_numpy(np.where(dice.random((rows, context)) < 0.4, -100, 5))

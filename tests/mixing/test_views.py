@@ -104,7 +104,7 @@ def opened(root: Path, folder: Folder, pools: dict[str, dict[str, Any]], stages:
     return world(root, named, stages, **keys)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=families(), policy=st.sampled_from(["redistribute", "repeat"]))
 def test_invariant_3_every_document_is_one_pools_in_a_stage_and_every_token_served_once_or_dropped(
     tmp_path_factory: pytest.TempPathFactory, data: Any, policy: str
@@ -140,7 +140,7 @@ def test_invariant_3_every_document_is_one_pools_in_a_stage_and_every_token_serv
             assert sum(served) + sum(state.dropped.values()) == made.pools[name].stock * state.cursor.epoch
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=families())
 def test_invariant_5_a_stream_over_views_resumes_at_every_step(
     tmp_path_factory: pytest.TempPathFactory, data: Any

@@ -69,7 +69,7 @@ def test_weighted_labels_of_a_pool_are_its_share_of_the_objective_at_every_prefi
         assert abs(whole - sum(labels)) <= sum(weights) * context, "num_labels is the sum of the weights"
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(sampled=hundred, counted=hundred, losses=st.lists(st.integers(1, 9), min_size=3, max_size=3))
 def test_the_loss_of_a_stream_is_that_of_the_objectives_mixture(root, sampled, counted, losses):
     """Every label of a pool has the pool's own loss: sum(w * loss) / num_labels is sum(objective * loss) but

@@ -30,7 +30,7 @@ def said(pool: Pool) -> list[object]:
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(documents=drawn.documents(), how=drawn.settings())
 def test_a_copy_of_all_documents_is_the_same_pool(documents, how):
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +42,7 @@ def test_a_copy_of_all_documents_is_the_same_pool(documents, how):
         assert said(copy) == said(pool) and copy.verify(full=True) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data(), documents=drawn.documents(), how=drawn.settings())
 def test_a_copy_of_some_is_the_pool_that_would_be_written_of_them(data, documents, how):
     kept = sorted(data.draw(st.sets(st.integers(0, len(documents) - 1), min_size=1)))

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.config.view import Filter
@@ -24,7 +24,7 @@ from recipe.pools.overlap import find_overlap
 from recipe.pools.where import passing
 from tests.pools.megatron_files import write_pair
 
-LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LAW = settings(max_examples=25)
 MARKS = {"vocab_size": 12, "eos": 11, "bos": 10}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.pools import Pool, open_pool, write_pool
@@ -80,7 +80,7 @@ def test_a_document_table_that_was_changed_vouches_for_nothing(pool):
     assert judged(pool, [3])[0] is False
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_any_other_byte_that_differs_is_damage(pool, data):
     original = {path: path.read_bytes() for path in sorted(pool.path.glob("*.bin"))}

@@ -67,7 +67,7 @@ def test_files_without_such_documents_are_linked(tmp_path):
     assert linked == [False] + [True] * (pool.num_parts - 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data(), documents=drawn.documents(), how=drawn.settings())
 def test_whatever_is_erased_the_rest_is_verified_and_a_flipped_byte_is_found(data, documents, how):
     gone = data.draw(st.sets(st.integers(0, len(documents) - 1), min_size=1))

@@ -46,7 +46,7 @@ def replace_part(row):
     return replace(row, part="")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data(), documents=drawn.documents(), how=drawn.settings())
 def test_parts_of_any_size_hold_the_same_pool(data, documents, how):
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,7 @@ def test_parts_of_any_size_hold_the_same_pool(data, documents, how):
             assert all(longest | (np.diff(again.part_documents) == 1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lengths=st.lists(st.integers(0, 9), max_size=30), size=st.integers(1, 20))
 def test_a_part_is_as_full_as_it_can_be(lengths, size):
     offsets = np.cumsum([0, *lengths])

@@ -198,7 +198,7 @@ def test_a_view_grows_with_its_folder(folder, tmp_path):
         grown_from(view(folder, 10), view(tmp_path / "more", 9))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(0, 40), min_size=1, max_size=12),
     low=st.integers(1, 40) | st.none(),

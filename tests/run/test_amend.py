@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
@@ -87,7 +87,7 @@ def test_invariant_9_owed_is_spent_over_all_versions_and_the_length_is_kept(path
     assert {row["recipe"] for row in chunks} == {1, 2, 3}
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(data=st.data())
 def test_invariant_1_drift_stays_below_two_contexts_across_amendments(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, pools_root: Path, build: Build

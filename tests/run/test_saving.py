@@ -7,7 +7,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
@@ -164,7 +164,7 @@ def test_what_is_forgotten_is_on_record_and_the_run_goes_on(tmp_path: Path, buil
     assert recipe.open_run(tmp_path / "run").step == 9
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(data=st.data())
 def test_late_commits_leave_the_account_as_it_is(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, build: Build

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
@@ -356,7 +356,7 @@ def test_of_a_long_run_only_what_may_hold_a_document_is_walked(tmp_path: Path):
             assert len(walked) <= 33 * len(expected) < 100
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 @given(data=st.data())
 def test_invariant_11_runs_that_went_through_anything(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, build: Build

@@ -181,21 +181,21 @@ def check(text, tokenizer, vocabulary, edges):
         assert permitted(tokens, edges.of(kind)) == permitted_cuts(spelt, kind), kind
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts)
 def test_the_table_says_of_bytes_what_regular_expressions_say_of_the_text(text):
     check(text, load_tokenizer("bytes"), token_bytes(load_tokenizer("bytes")), BYTES)
 
 
 @pytest.mark.parametrize("make", DECODED_AS_WRITTEN, ids=lambda make: make.__name__)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=texts)
 def test_the_table_says_of_tokens_what_regular_expressions_say_of_the_text(make, text):
     check(text, *table(make))
 
 
 @pytest.mark.parametrize("make", [byte_level, composed, fallback], ids=lambda make: make.__name__)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=texts, kind=st.sampled_from(TEXT_KINDS))
 def test_B7_every_piece_decodes_and_together_they_are_the_text_as_the_tokenizer_has_it(make, text, kind):
     tokenizer, _, edges = table(make)
@@ -210,7 +210,7 @@ def test_B7_every_piece_decodes_and_together_they_are_the_text_as_the_tokenizer_
         assert "".join(pieces) == tokenizer.normalise(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts, st.integers(0, 60), st.integers(0, 60), st.sampled_from(ALIGN[1:]), st.sets(st.integers(1, 60)))
 def test_the_last_and_the_first_permitted_place_of_a_stretch(text, low, size, kind, begins):
     tokens = of_bytes(text)
@@ -222,7 +222,7 @@ def test_the_last_and_the_first_permitted_place_of_a_stretch(text, low, size, ki
     assert first_edge(tokens, low, high, edges, 5) == min(inside, default=-1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.binary(min_size=1, max_size=5), max_size=12), st.lists(st.integers(0, 11), max_size=30))
 def test_a_coarser_kind_permits_less(vocabulary, ids):
     tokens = np.array(ids, np.int32)

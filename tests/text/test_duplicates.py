@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
@@ -26,7 +26,7 @@ from tests.text.stored import write_jsonl
 
 BYTES = ByteTokenizer()
 DROP = PrepareOptions(duplicates="drop", workers=1)
-LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LAW = settings(max_examples=25)
 
 
 def documents_of(pool):

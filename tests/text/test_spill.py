@@ -29,7 +29,7 @@ def entry(key, file, line):
     range_bytes=st.integers(1, 200),
     start=st.integers(0, 50),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_merging_is_sorting(tmp_path_factory, tasks, range_bytes, start):
     folder = tmp_path_factory.mktemp("spill")
     entries = []

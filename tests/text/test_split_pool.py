@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
@@ -22,7 +22,7 @@ from tests.text.stored import write_jsonl
 
 BYTES = ByteTokenizer()
 THREE = parse_split("train=50%,validation=25%,test=25%")
-LAW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LAW = settings(max_examples=20)
 
 
 ROWS = st.lists(

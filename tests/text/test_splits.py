@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from recipe.audit.leakage import Search, find_leakage
@@ -26,7 +26,7 @@ from tests.text.stored import write_jsonl
 BYTES = ByteTokenizer()
 THREE = parse_split("train=70%,validation=20%,test=10%")
 HALVES = parse_split("train=50%,test=50%")
-LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+LAW = settings(max_examples=25)
 
 
 def records(count, first=0):

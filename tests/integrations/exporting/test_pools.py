@@ -233,7 +233,7 @@ def test_every_export_opens_as_a_pool_of_the_same_documents(tmp_path, format, vo
         assert again.stock == pool.stock
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     lengths=st.lists(st.integers(0, 30), min_size=1, max_size=40),
     part_tokens=st.integers(1, 200),
