@@ -23,7 +23,7 @@ from recipe.mixing.loads import Load, RowsOf, begun
 from recipe.mixing.sheets import Library
 from recipe.pools.remote.cache import cache
 from recipe.pools.remote.loop import background
-from recipe.sequences.assembly import Sheet
+from recipe.sequences.sheet import Sheet
 
 if TYPE_CHECKING:
     from recipe.mixing.reader import Deal

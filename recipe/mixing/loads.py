@@ -15,7 +15,7 @@ from recipe.pools.remote.asking import TRAFFIC
 from recipe.pools.remote.cache import Cache, Slab, cache
 from recipe.pools.remote.folder import fill
 from recipe.pools.remote.ranges import Runs, runs_of
-from recipe.sequences.assembly import BASE, SLOT, START, STOP, TOKENS, Sheet
+from recipe.sequences.sheet import BASE, SLOT, START, STOP, TOKENS, Sheet
 
 if TYPE_CHECKING:
     from recipe.mixing.reader import Deal, Span

@@ -17,18 +17,10 @@ from recipe.mixing.reading import LABELS
 from recipe.mixing.sheets import Library
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.mixing.weighing import Weighing
-from recipe.sequences.assembly import (
-    FLAGS,
-    MULTIPLE,
-    TOKENS,
-    WHOLE_ROW,
-    Sheet,
-    Sources,
-    assemble,
-    padded_segment_lengths,
-    segment_lengths,
-)
+from recipe.sequences.assembly import assemble
 from recipe.sequences.page import Buffers
+from recipe.sequences.segment_lengths import padded_segment_lengths, segment_lengths
+from recipe.sequences.sheet import FLAGS, MULTIPLE, TOKENS, WHOLE_ROW, Sheet, Sources
 from recipe.sequences.slicing import AHEAD, JOINED, Pieces
 from recipe.sequences.transform import positions_of
 

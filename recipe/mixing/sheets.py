@@ -13,7 +13,8 @@ from recipe.errors import RecipeError
 from recipe.maths.kernels import kernel
 from recipe.mixing.walker import Walked
 from recipe.pools import Pool
-from recipe.sequences.assembly import (
+from recipe.sequences.blocks import Block, Rows
+from recipe.sequences.sheet import (
     BASE,
     DOCUMENT,
     FLAGS,
@@ -26,7 +27,6 @@ from recipe.sequences.assembly import (
     Sheet,
     Sources,
 )
-from recipe.sequences.blocks import Block, Rows
 
 if TYPE_CHECKING:
     from recipe.pools.remote.asking import Object

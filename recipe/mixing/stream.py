@@ -24,9 +24,9 @@ from recipe.mixing.walker import Ground, Walker
 from recipe.mixing.weighing import Weights, weights_at
 from recipe.mixing.withdrawals import Withdrawals, erased_withdrawals
 from recipe.pools import Pool
-from recipe.sequences.assembly import MULTIPLE, TOKENS
 from recipe.sequences.bundles import columns_of
 from recipe.sequences.region import Region, region_of
+from recipe.sequences.sheet import MULTIPLE, TOKENS
 from recipe.sequences.slicing import AHEAD, MARKER, Pieces
 from recipe.sequences.transform import segments_of
 

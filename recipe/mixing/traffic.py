@@ -19,7 +19,7 @@ from recipe.mixing.stream import Stream
 from recipe.pools import Pool
 from recipe.pools.remote.cache import cache
 from recipe.pools.remote.ranges import runs_of, used_bytes
-from recipe.sequences.assembly import SLOT
+from recipe.sequences.sheet import SLOT
 
 MOST_STEPS = 256
 MOST_SEQUENCES = 1 << 14

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.run.stream import RunStream
-from recipe.sequences.assembly import DOCUMENT, FLAGS, WHOLE_ROW
 from recipe.sequences.pieces import AHEAD, CONTEXT, JOINED
+from recipe.sequences.sheet import DOCUMENT, FLAGS, WHOLE_ROW
 
 
 def segment_documents(

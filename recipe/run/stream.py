@@ -27,7 +27,7 @@ from recipe.pools import Pool
 from recipe.run.head import read_head, snapshot_of
 from recipe.run.hints import SNAPSHOT_SEQUENCES, Hints
 from recipe.run.stats import Meter, Stats
-from recipe.sequences.assembly import Sheet
+from recipe.sequences.sheet import Sheet
 
 
 class RunStream(Stream):

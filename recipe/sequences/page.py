@@ -9,6 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+IGNORED = -100
+"""What ``labels`` holds where a position carries no label."""
+
+PADDING_ID = 0
+"""What ``input_ids`` holds in padding; masked from attention and loss."""
+
 
 class Arrays(NamedTuple):
     """A batch, each [rows, context]: int64 ids and labels, int32 positions and segments, int8 mask."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recipe.sequences.assembly import segment_lengths
 from tests.mixing.build import EOS, plain_batch, stage, world, write
 
 A, B = [10, 11, 12], [13, 14]
@@ -146,12 +145,6 @@ def test_P06_labels_cross_documents_only_when_asked(tmp_path: Path, labels: str)
 def test_tail_pad_gives_a_row_of_its_own(tmp_path: Path):
     batch = served(tmp_path, [6, 2], 4, 3, slicing={"tail": "pad"})
     assert batch["input_ids"] == [[10, 11, 12, 13], [14, 15, 0, 0], [16, 17, 0, 0]]
-
-
-def test_segment_lengths_cover_every_position():
-    lengths, longest = segment_lengths(np.array([[0, 0, 1, -1], [0, 0, 0, 0], [0, 1, 2, 2]], np.int32))
-    assert lengths.tolist() == [0, 2, 3, 4, 8, 9, 10, 12]
-    assert (lengths.dtype, longest) == (np.int32, 4)
 
 
 def test_cu_seqlens_on_request_of_a_batch(tmp_path: Path):

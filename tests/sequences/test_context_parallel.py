@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.sequences.assembly import padded_segment_lengths
 from recipe.sequences.context_parallel import cp_slices
 from tests.mixing.build import stage, world, write
 
@@ -82,12 +81,6 @@ def test_A_batch_has_both_lengths_and_its_padding_is_counted(tmp_path: Path, mul
             held = cp_slices(ends, rank, multiple // 2)
             assert len(held) == 64 // (multiple // 2)
     assert stream.snapshot(3).pools[0].padding == padding
-
-
-def test_positions_run_on_through_the_padding_behind_a_document():
-    segments = np.array([[0, 0, 0, -1, 1, -1, -1, -1]], np.int32)
-    true, ends, longest = padded_segment_lengths(segments, 4)
-    assert (true.tolist(), ends.tolist(), longest) == ([0, 3, 4], [0, 4, 8], 4)
 
 
 def test_rows_by_hand(tmp_path: Path):

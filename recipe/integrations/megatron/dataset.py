@@ -23,7 +23,7 @@ from recipe.mixing.reader import LOSS_WEIGHT
 from recipe.run.opening import open_run
 from recipe.run.state import State, stream_from
 from recipe.run.stream import RunStream
-from recipe.sequences.assembly import padded_segment_lengths, segment_lengths
+from recipe.sequences.segment_lengths import padded_segment_lengths, segment_lengths
 
 Item = dict[str, torch.Tensor]
 

@@ -19,7 +19,7 @@ from recipe.run.tracing.rows import RowSources, course_of, pieces_of_row
 from recipe.run.tracing.sources import Sources
 from recipe.run.tracing.tokenizers import TokenizerOf
 from recipe.run.tracing.values import Progress, RowPiece, watch_nothing
-from recipe.sequences.assembly import IGNORED
+from recipe.sequences.page import IGNORED
 from recipe.text.vocabulary import token_bytes
 
 Kind = Literal["fresh", "overlap", "special", "padding"]
