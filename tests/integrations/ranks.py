@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 import traceback
 from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -15,30 +16,35 @@ import torch.distributed as dist
 
 
 def on_ranks(work: Callable[..., Any], size: int, *given: Any) -> list[Any]:
-    """What ``work(rank, *given)`` gives in every process of a world."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """What ``work(rank, *given)`` gives in every process of a world.
+
+    They find each other by a file: a free port may be somebody else's by the time a rank listens at it.
+
+    Raises:
+        AssertionError: with what every rank that failed says; the others of one that died have errors, too.
+    """
     context, started = get_context("fork"), []
-    for rank in range(size):
-        ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_rank, args=(theirs, rank, (size, port), work, given))
-        process.start()
-        theirs.close()
-        started.append((process, ours))
-    answers = [_answer(ours) for _, ours in started]
-    for process, _ in started:
-        process.join()
+    with TemporaryDirectory() as folder:
+        for rank in range(size):
+            ours, theirs = context.Pipe(duplex=False)
+            met = Path(folder) / "met"
+            process = context.Process(target=_rank, args=(theirs, rank, (size, met), work, given))
+            process.start()
+            theirs.close()
+            started.append((process, ours))
+        answers = [_answer(ours) for _, ours in started]
+        for process, _ in started:
+            process.join()
     if failed := [text for done, text in answers if not done]:
-        raise AssertionError(failed[0])
+        raise AssertionError("\n".join(failed))
     return [answer for _, answer in answers]
 
 
-def _torchruns(rank: int, size: int, port: int) -> dict[str, str]:
+def _torchruns(rank: int, size: int) -> dict[str, str]:
     """The variables that torchrun sets: trainers find their ranks by them."""
     here = {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size, "GROUP_RANK": 0}
     names = {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "test", "OMP_NUM_THREADS": "1"}
-    return names | {name: str(value) for name, value in (here | {"MASTER_PORT": port}).items()}
+    return names | {name: str(value) for name, value in (here | {"MASTER_PORT": 0}).items()}
 
 
 def _answer(pipe: Connection) -> tuple[bool, Any]:
@@ -48,12 +54,12 @@ def _answer(pipe: Connection) -> tuple[bool, Any]:
         return False, "a rank died without a word"
 
 
-def _rank(pipe: Connection, rank: int, world: tuple[int, int], work: Callable[..., Any], given: Any) -> None:
-    size, port = world
-    os.environ |= _torchruns(rank, size, port)
+def _rank(pipe: Connection, rank: int, world: tuple[int, Path], work: Callable[..., Any], given: Any) -> None:
+    size, met = world
+    os.environ |= _torchruns(rank, size)
     torch.set_num_threads(1)
     try:
-        dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+        dist.init_process_group("gloo", init_method=f"file://{met}", rank=rank, world_size=size)
         answer = (True, work(rank, *given))
         dist.barrier()
         dist.destroy_process_group()

@@ -158,11 +158,7 @@ def test_rows_dealt_by_their_cost_are_the_same(folder: Path, proxy: Proxy):
         same(found, expected)
 
 
-def test_cuts_at_texts_in_a_store_are_those_on_a_disk(
-    folder: Path, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-):
-    """Of documents of some KiB at a time, so that a block takes several."""
-    monkeypatch.setattr("recipe.sequences.near_cuts.GROUP_BYTES", 10_000)
+def test_cuts_at_texts_in_a_store_are_those_on_a_disk(folder: Path, proxy: Proxy):
     stages = [
         stage(256, {"maths": 1}, batch=4, steps=20, slicing={"align": "word", "stride": 192}),
         stage(128, {"maths": 1}, batch=4, steps=20, slicing={"align": "line"}),
@@ -330,7 +326,7 @@ def test_X03_a_fork_finds_no_lock_held_by_what_plans_ahead(folder: Path, proxy: 
     while not looking.locked():
         time.sleep(0.001)
     if (child := os.fork()) == 0:
-        os._exit(0 if looking.acquire(timeout=1) else 1)
+        os._exit(0 if looking.acquire(blocking=False) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     ahead.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from recipe.pools import Pool, open_pool, write_pool
+from recipe.pools.card import CARD_NAME
 from recipe.pools.copying import copy_documents
 from recipe.pools.erasing import erase_documents
 from recipe.pools.splits import parse_split
@@ -29,6 +31,13 @@ def some(pool: Pool, folder: str, count: int) -> Pool:
     return copy_documents(pool, np.arange(count), pool.path.parent / folder)
 
 
+def written_before(*pools: Pool) -> None:
+    """Say that cards are of an hour ago: a file system's clock may not tell one write from the next."""
+    for pool in pools:
+        state = (card := pool.path / CARD_NAME).stat()
+        os.utime(card, ns=(state.st_atime_ns, state.st_mtime_ns - 3600 * 10**9))
+
+
 def test_pools_of_other_texts_are_no_versions(web, tmp_path):
     assert older(web, write_pool(tmp_path / "code", [[1]], vocab_size=300)) == {}
 
@@ -41,7 +50,9 @@ def test_what_was_made_of_a_pool_is_newer_over_several_steps_and_whatever_the_na
 
 
 def test_of_two_copies_of_a_pool_the_one_that_was_written_last_stays(web):
-    assert older(some(web, "z", 30), some(web, "a", 20)) == {"z": "a"}
+    before, after = some(web, "z", 30), some(web, "a", 20)
+    written_before(before)
+    assert older(before, after) == {"z": "a"}
 
 
 def test_of_equal_folders_the_one_whose_withdrawn_documents_are_gone_stays(web, tmp_path):
@@ -55,6 +66,7 @@ def test_sides_of_one_split_stay_and_the_pool_that_was_split_and_an_older_split_
     halves = parse_split("a=1/2,b=1/2")
     first = split_pool(web, halves, tmp_path / "first")
     again = split_pool(web, parse_split("c=1/2,d=1/2", 7), tmp_path / "again")
+    written_before(*first.values())
     assert older(*first.values()) == {}
     found = older(web, *first.values(), *again.values())
     assert set(found) == {"web", "a", "b"} and set(found.values()) <= {"c", "d"}

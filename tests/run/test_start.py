@@ -190,6 +190,8 @@ def served_alike(one: recipe.run.run.Run, two: recipe.run.run.Run) -> bool:  # t
 
 FIRST_BATCH = """
 import hashlib, sys, recipe
+from recipe.run import lease
+lease.WAIT_SECONDS = 600.0
 with recipe.open_run(sys.argv[1]) as run:
     print(hashlib.sha256(run.stream().batch(0)["input_ids"].tobytes()).hexdigest())
 """

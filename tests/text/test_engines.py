@@ -224,7 +224,7 @@ def test_a_node_that_is_lost_costs_its_tasks_alone(corpus, whole, tmp_path, clus
     node = cluster.add_node(num_cpus=2, object_store_memory=STORE)
 
     def lose():
-        assert wait_until(lambda: log.exists() and node.node_id in log.read_text(), 60)
+        assert wait_until(lambda: log.exists() and node.node_id in log.read_text())
         cluster.remove_node(node, allow_graceful=False)
 
     with ThreadPoolExecutor(1) as beside:
