@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import ContentError, Problem, RecipeError
 from recipe.pools.sections import Section
 
 Scalar = str | int | float | bool | None
@@ -112,7 +112,7 @@ def repair_of(reason: str, *, may_skip: bool = True) -> str:
     return f"{repair}, or {skip}" if may_skip else repair
 
 
-class RecordsError(RecipeError):
+class RecordsError(ContentError):
     """Faults of what was read: the same command finds them again, however much of it is done."""
 
 
@@ -177,6 +177,12 @@ class Tally:
         self.read += 1
         self.kept += 1
         self.repaired += document.repaired
+
+    def take_back(self, document: Document) -> None:
+        """Count one document no more that was counted as kept."""
+        self.read -= 1
+        self.kept -= 1
+        self.repaired -= document.repaired
 
     def skip_empty(self) -> None:
         """Count one document without a token."""

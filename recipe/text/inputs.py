@@ -27,6 +27,11 @@ TASK_DOCUMENTS = 4096
 Batch = list[Raw] | list[Document]
 
 
+def batch_bytes(batch: Batch) -> int:
+    """Stored bytes of records, or characters of documents."""
+    return sum(len(item.data) if isinstance(item, Raw) else len(item.text) for item in batch)
+
+
 class Input(Protocol):
     """What a preparation reads."""
 

@@ -11,17 +11,17 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.pools.blocks import document_hash
 from recipe.pools.contents import sorted_run
 from recipe.pools.splits import split_draw
 from recipe.pools.workplace import sync, write_durably
+from recipe.text.spooled import Tokens, slices, tokens_digest
 
 INDEX = np.dtype(
     [
@@ -41,10 +41,6 @@ RANGE_BYTES = 64 << 20
 RANGE_DOCUMENTS = 1 << 18
 
 
-#: Tokens that are brought to their stored width at once.
-SLICE_TOKENS = 1 << 20
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
     """One tokenised document on its way."""
@@ -52,7 +48,8 @@ class Entry:
     key: tuple[int, int]
     file: int
     line: int
-    tokens: NDArray[Any]
+    tokens: Any
+    """`Tokens`; of what was read from the disk, an array."""
     row: tuple[Any, ...]
     """Plain values: id, group, tags, source; then sections, and what stands in front, where there are any."""
     number: int = 0
@@ -63,7 +60,7 @@ class Entry:
 class Run:
     """What a task gives: its documents, sorted, as they are stored. Equal for equal batches, anywhere."""
 
-    tokens: Sequence[NDArray[Any]]
+    tokens: Sequence[Tokens]
     """One after the other; of any width that holds them."""
     dtype: np.dtype[Any]
     """Width in which they are stored."""
@@ -78,9 +75,9 @@ class Run:
         """The same with all tokens in one array of the stored width, to be sent elsewhere."""
         whole = np.empty(sum(map(len, self.tokens)), self.dtype)
         start = 0
-        for tokens in self.tokens:
-            whole[start : start + len(tokens)] = tokens
-            start += len(tokens)
+        for part in chain.from_iterable(map(slices, self.tokens)):
+            whole[start : start + len(part)] = part
+            start += len(part)
         return replace(self, tokens=(whole,))
 
 
@@ -112,7 +109,7 @@ def encode_run(
 
 
 def _contents(entries: Sequence[Entry], salt: int) -> NDArray[Any]:
-    digests = [bytes.fromhex(document_hash(entry.tokens)) for entry in entries]
+    digests = [tokens_digest(entry.tokens) for entry in entries]
     groups = [entry.row[1] for entry in entries]
     draws = [split_draw(salt, group, digest) for group, digest in zip(groups, digests, strict=True)]
     run = sorted_run(digests)
@@ -127,10 +124,8 @@ def store_run(folder: Path, number: int, run: Run) -> None:
     """Store what one task gave; its report is written last and says that it is whole."""
     files = [task_file(folder, number, ending) for ending in ("tokens", "rows", "npy")]
     with files[0].open("wb") as file:
-        for tokens in run.tokens:
-            for start in range(0, len(tokens), SLICE_TOKENS):
-                part = tokens[start : start + SLICE_TOKENS]
-                file.write(np.ascontiguousarray(part, dtype=run.dtype).data)
+        for part in chain.from_iterable(map(slices, run.tokens)):
+            file.write(np.ascontiguousarray(part, dtype=run.dtype).data)
     files[1].write_bytes(run.rows)
     np.save(files[2], run.index)
     if run.contents is not None:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from recipe.errors import RecipeError
 from recipe.pools.sections import Section
 from recipe.pools.settings import token_dtype
-from recipe.text.documents import Document, Refusal, Tally
+from recipe.text.documents import Document, Refusal, Tally, refuse_all
 from recipe.text.inputs import Batch
+from recipe.text.kinds import TABLES
 from recipe.text.leads import lead_of
+from recipe.text.long_texts import TooLongError, encode_long, spans_of
 from recipe.text.readers import parse_batch
-from recipe.text.records import Raw
+from recipe.text.records import EXCERPT_CHARACTERS, Raw
 from recipe.text.sections import section_starts, token_sections
 from recipe.text.shuffle import unit_key
 from recipe.text.sources import ReadOptions, SourceFile
 from recipe.text.spill import Entry, Run, encode_run
-from recipe.text.tokenizers import Tokenizer
+from recipe.text.spooled import Tokens
+from recipe.text.tokenizers import LONG, Tokenizer
 
 #: Characters that are encoded in one call.
 ENCODE_CHARACTERS = 1 << 20
+
+_NOBODY_ELSE = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +43,20 @@ class Work:
     salt: int | None = None
     """Of a split; where equal documents are looked for, there is one."""
 
-    def run(self, number: int, batch: Batch) -> Run:
+    def run(
+        self,
+        number: int,
+        batch: Batch,
+        folder: Path | None = None,
+        alone: AbstractContextManager[Any] = _NOBODY_ELSE,
+    ) -> Run:
         """Tokenise one batch: a function of the batch and its number alone, the same wherever it runs.
+
+        Args:
+            number: of the task.
+            batch: its records.
+            folder: for ids that are too many for memory, in a file without a name; None: they are in memory.
+            alone: held while much is encoded together.
 
         Raises:
             RecipeError: ``on_bad: error`` and a record gives no document.
@@ -48,20 +65,46 @@ class Work:
         documents, refusals, places = self._documents(number, batch, tally)
         entries = []
         for (document, place), tokens in zip(
-            zip(documents, places, strict=True), self._encode(documents), strict=True
+            zip(documents, places, strict=True), self._encode(documents, folder, alone), strict=True
         ):
-            if not len(tokens):
-                tally.kept, tally.empty = tally.kept - 1, tally.empty + 1
-                tally.repaired -= document.repaired
+            try:
+                if isinstance(tokens, TooLongError):
+                    raise tokens
+                entry = self._entry(document, place, tokens) if len(tokens) else None
+            except TooLongError as error:
+                tally.take_back(document)
+                tally.refuse("too_long")
+                refusals.append(self._refusal(document, str(error)))
                 continue
-            row = (document.id, document.group, dict(document.tags), document.place)
-            row += self._sections(document)
-            row += self._lead(document, len(row) - 4)
-            key = unit_key(self.seed, document)
-            entries.append(Entry(key=key, file=place[0], line=place[1], tokens=tokens, row=row))
+            if entry is None:
+                tally.take_back(document)
+                tally.skip_empty()
+            else:
+                entries.append(entry)
+        if refusals and self.read.on_bad == "error":
+            raise refuse_all(refusals, is_all=not entries)
         tally.check()
         report = {"tally": tally.to_plain(), "refused": [refusal.to_plain() for refusal in refusals]}
         return encode_run(entries, token_dtype(self.tokenizer.vocab_size), report, self.salt)
+
+    def _entry(self, document: Document, place: tuple[int, int], tokens: Tokens) -> Entry:
+        row = (document.id, document.group, dict(document.tags), document.place)
+        row += self._sections(document)
+        row += self._lead(document, len(row) - 4)
+        key = unit_key(self.seed, document)
+        return Entry(key=key, file=place[0], line=place[1], tokens=tokens, row=row)
+
+    def _refusal(self, document: Document, detail: str) -> Refusal:
+        is_row = any(file.name == document.source and file.kind in TABLES for file in self.files)
+        return Refusal(
+            source=document.source,
+            line=document.line,
+            reason="too_long",
+            detail=detail,
+            excerpt=document.text[:EXCERPT_CHARACTERS].rstrip("\n"),
+            member=document.member,
+            unit="row" if is_row else "line",
+        )
 
     def _documents(
         self, number: int, batch: Batch, tally: Tally
@@ -98,18 +141,32 @@ class Work:
         if all(section == Section(0) for section in found):
             return ([],)
         try:
-            return (token_sections(found, self.tokenizer.offsets(document.text)),)
+            return (token_sections(found, self._spans(document.text)),)
         except ValueError as error:
             raise RecipeError.single(
                 "sections", document.place, given=str(error), expected="a token of its own for each section",
                 fix="join the sections, or leave out their ids",
             ) from error  # fmt: skip
 
-    def _encode(self, documents: list[Document]) -> Iterator[np.ndarray]:
-        """Ids of each document, in calls of bounded size."""
+    def _spans(self, text: str) -> Any:
+        return spans_of(text, self.tokenizer, self.read.max_line_bytes)
+
+    def _encode(
+        self, documents: list[Document], folder: Path | None, alone: AbstractContextManager[Any]
+    ) -> Iterator[Tokens | TooLongError]:
+        """Ids of each document, in calls of bounded size; or why there are none."""
         texts: list[str] = []
         size = 0
         for document in documents:
+            if len(document.text) > LONG:
+                if texts:
+                    yield from self.tokenizer.encode_batch(texts)
+                texts, size = [], 0
+                try:
+                    yield encode_long(document.text, self.tokenizer, self.read.max_line_bytes, folder, alone)
+                except TooLongError as error:
+                    yield error
+                continue
             texts.append(document.text)
             size += len(document.text)
             if size >= ENCODE_CHARACTERS:

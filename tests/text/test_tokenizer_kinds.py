@@ -105,8 +105,11 @@ def test_composed_characters_are_of_the_stretch_they_came_from():
     assert composed_spans("ab", "X").tolist() == [[0, 2]]
 
 
+SIGNS = "aB 中 。，、か\n\r\t'.1é\u0301\u00a0\u200b\u3000#"
+PARTS = ["'s", "  ", "\n\n", " a", "a ", "中。", "<|endoftext|>", "12345", "a1", "1a", ". ", ".\n", "1\n"]
+MORE = ["1 ", "か、", "'ll ", "½ ", "\x00 ", "\u0301 ", "\U0001f600 "]
 SEAMY = st.lists(
-    st.sampled_from([*"aB 中 。，\n\r\t'.1é\u0301", "'s", "  ", "\n\n", " a", "a ", "中。", "<|endoftext|>"]),
+    st.sampled_from([*SIGNS, *PARTS, *MORE]),
     max_size=40,
 ).map("".join)
 
@@ -132,6 +135,26 @@ def test_a_long_text_has_the_ids_it_has_in_one_piece(split, specials, tmp_path):
     assert tokenizer._in_pieces
     check()
     assert list(pieces("ab c。d", 2)) == ["ab", " c", "。d"]
+    assert list(pieces("ab1c\n.\n 。", 1)) == ["ab1c", "\n.\n 。"]
+
+
+@pytest.mark.parametrize("specials", ["", "#specials"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_long_text_has_the_ids_of_ranks_that_it_has_in_one_piece(split, specials, tmp_path):
+    _, made = make_twins(tmp_path, split, nfc=split == "qwen")
+    tokenizer = load_tokenizer(f"{made}{specials}", eos="<|endoftext|>")
+
+    @given(text=SEAMY)
+    @settings(max_examples=60)
+    def check(text):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("recipe.text.tokenizers.ranks.LONG", 3)
+            parts = list(tokenizer.pieces(text))
+        found = [id for ids in tokenizer.encode_batch(parts) for id in ids.tolist()]
+        assert found == tokenizer.encode_batch([text])[0].tolist()
+
+    assert len(list(tokenizer.pieces("one two " * (1 << 17)))) > 2
+    check()
 
 
 @pytest.mark.parametrize("what", ["normaliser", "dropout", "split", "mark", "blank first"])

@@ -9,10 +9,12 @@ from recipe.text.tokenizers.kind import COMMON_EOS, PROBES, SPECIALS, Tokenizer
 from recipe.text.tokenizers.loading import KINDS, load_tokenizer, tokenizer_path
 from recipe.text.tokenizers.ranks import RankTokenizer
 from recipe.text.tokenizers.sentence_pieces import SentencePieceTokenizer
+from recipe.text.tokenizers.splitting import LONG
 
 __all__ = [
     "COMMON_EOS",
     "KINDS",
+    "LONG",
     "PROBES",
     "SPECIALS",
     "ByteTokenizer",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.text.tokenizers.kind import COMMON_EOS, fingerprint_of
+from recipe.text.tokenizers.splitting import LONG
 
 
 class ByteTokenizer:
@@ -29,10 +30,15 @@ class ByteTokenizer:
     files: tuple[Path, ...] = ()
     vocab_size = 257
     eos = 256
+    most_whole = 1 << 30
 
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         """The bytes of each text, uint8: nothing is copied beside them."""
         return [np.frombuffer(text.encode(), np.uint8) for text in texts]
+
+    def pieces(self, text: str) -> Iterator[str]:
+        """Cut anywhere between two characters."""
+        return (text[start : start + LONG] for start in range(0, len(text), LONG))
 
     def offsets(self, text: str) -> NDArray[np.int64]:
         """Every byte of a character has the character's span."""

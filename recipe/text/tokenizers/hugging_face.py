@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from recipe.text.tokenizers.equal_ranks import EqualRanks, equal_ranks
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of, refused
-from recipe.text.tokenizers.splitting import keeps_seams, pieces
+from recipe.text.tokenizers.splitting import LONG, keeps_seams, pieces
 
-LONG = 1 << 18
-"""Characters of a piece of a long text."""
 QUICK = 1 << 23
 """Characters after which it pays to find out, in some seconds, whether ranks give the same ids."""
 MUCH = 1 << 25
@@ -34,6 +32,7 @@ class JsonTokenizer:
     """
 
     kind = "tokenizer.json"
+    most_whole = 3 << 20
 
     def __init__(self, path: Path, *, eos: str | int | None = None, specials: bool = False) -> None:
         """Read the file; ``path`` may be the folder that holds it.
@@ -97,6 +96,10 @@ class JsonTokenizer:
         if any(len(text) > LONG for text in texts) and self._in_pieces:
             return [np.concatenate([self._ids([part])[0] for part in pieces(text, LONG)]) for text in texts]
         return self._ids(texts)
+
+    def pieces(self, text: str) -> Iterator[str]:
+        """Cut where the file's rules have no say across; else the text itself."""
+        return pieces(text, LONG) if self._in_pieces else iter([text])
 
     def expect(self, characters: int) -> None:
         """Be told how much will be encoded, here or in processes to which this is sent."""

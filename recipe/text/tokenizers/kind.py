@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
@@ -60,9 +60,19 @@ class Tokenizer(Protocol):
     files: tuple[Path, ...]
     """What it was read from, the file that `load_tokenizer` takes first; none where it is built in."""
 
+    most_whole: int
+    """UTF-8 bytes that are encoded together at most where a text cannot be taken apart; 0.8 GiB, at worst."""
+
     @property
     def normaliser(self) -> str:
         """What is done to a text before it is split, in a word; ``none`` where nothing is."""
+        ...
+
+    def pieces(self, text: str) -> Iterator[str]:
+        """The text in pieces of about `LONG` characters, whose ids one after another are its own.
+
+        A piece is longer, or all of the text, where that is not known.
+        """
         ...
 
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,7 @@ from recipe.text.tokenizers.composing import composed, composed_spans
 from recipe.text.tokenizers.hugging_face import declared_token, read_config
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of
 from recipe.text.tokenizers.rank_files import Ranks, read_ranks
+from recipe.text.tokenizers.splitting import LONG, pieces, ranks_keep_seams
 
 _PLAIN_NAMES = ("tokenizer.model", "tiktoken.model", "vocab.bpe", "encoder.json")
 """Files that are called by their folder."""
@@ -26,6 +27,7 @@ class RankTokenizer:
     """Tokens and their ranks, a pattern that splits texts, marks, and whether texts are composed first."""
 
     kind = "tiktoken"
+    most_whole = 16 << 20
 
     def __init__(self, path: Path, *, eos: str | int | None = None, specials: bool = False) -> None:
         """Read a file of ranks, or one of GPT-2's pair.
@@ -59,6 +61,11 @@ class RankTokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         """Ids of each text, uint32; a text is held about once beside its ids."""
         return [self._encode(self.normalise(text)) for text in texts]
+
+    def pieces(self, text: str) -> Iterator[str]:
+        """Cut where the pattern is known never to reach across; else the text itself."""
+        marks = self.ranks.special_tokens if self._specials else ()
+        return pieces(text, LONG) if ranks_keep_seams(self.ranks.pattern, marks) else iter([text])
 
     def offsets(self, text: str) -> NDArray[np.int64]:
         """The smallest span of whole characters, before normalisation, that holds each token's bytes."""

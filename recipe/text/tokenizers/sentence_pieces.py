@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from hashlib import sha256
 from itertools import groupby
@@ -26,6 +26,7 @@ class SentencePieceTokenizer:
     """A model as the `sentencepiece` library reads it; nothing is sampled, no mark is added."""
 
     kind = "sentencepiece"
+    most_whole = 12 << 20
 
     def __init__(self, path: Path, *, eos: str | int | None = None, specials: bool = False) -> None:
         """Read the model.
@@ -70,6 +71,10 @@ class SentencePieceTokenizer:
         """Ids of each text, int32; a mark written in a text is text."""
         found: list[NDArray[Any]] = self._processor.encode(list(texts), return_type="numpy", num_threads=1)
         return found
+
+    def pieces(self, text: str) -> Iterator[str]:
+        """The text itself: a model may join anything."""
+        yield text
 
     def offsets(self, text: str) -> NDArray[np.int64]:
         """Spans of characters before normalisation; the bytes of a character have the character's."""

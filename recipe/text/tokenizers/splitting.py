@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from recipe.text.tokenizers.rank_files import PATTERNS
+
+LONG = 1 << 18
+"""Characters of a piece of a long text."""
 
 _REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
@@ -21,18 +24,25 @@ by three (cl100k, o200k), or one by one (qwen)."""
 
 _KEEPS_SEAMS = {
     *SPLITS.values(),
+    *PATTERNS.values(),
     r"\p{N}{1,3}",
     "[一-龥\u3040-ゟ゠-ヿ]+",
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
     "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 }
-"""Patterns none of whose matches goes from a letter on to a blank, a line's end, or a Chinese stop or comma,
-or looks at what is before or behind such a place."""
-_SEAM = re.compile(r"(?<=[A-Za-z\u4e00-\u9fa5])(?=[ \n。，])")
+"""Patterns none of whose matches goes on across a seam, or looks at what is before or behind one."""
+_SEAM = re.compile(
+    "(?<=[^\\s\u180e\u200b])(?= )"
+    "|(?<=[A-Za-z0-9\u3041-\u3094\u30a1-\u30fa\u4e00-\u9fa5])(?=[\n\u3002\uff0c\u3001])"
+)
+"""A blank behind what is none: it begins a match, or is among blanks; a line's end, a Chinese stop or comma
+behind a letter or digit. Nothing is composed across these (NFC)."""
 
 
 def pieces(text: str, characters: int) -> Iterator[str]:
-    """The text in pieces of about so many characters, cut only behind a letter, before a blank or the like.
+    """The text in pieces of about so many characters, cut only at seams, such as before a blank.
+
+    A piece is longer where there is no seam.
 
     >>> list(pieces("one two three", 4))
     ['one two', ' three']
@@ -58,6 +68,16 @@ def keeps_seams(content: Mapping[str, Any], *, specials: bool) -> bool:
         for token in content.get("added_tokens", ())
         if specials or not token["special"]
     )  # fmt: skip
+
+
+def ranks_keep_seams(pattern: str, marks: Iterable[str]) -> bool:
+    """Whether pieces of a text have the ids of the text, by the pattern of a file of ranks.
+
+    Args:
+        pattern: by which texts are split.
+        marks: special tokens that are found in a text.
+    """
+    return pattern in _KEEPS_SEAMS and not any(_SEAM.search(mark) for mark in marks)
 
 
 def nfc_or_none(content: Mapping[str, Any]) -> bool:
