@@ -17,9 +17,10 @@ from recipe.report.spent import spent_tables, spent_to_plain
 from recipe.report.starts import policy_line
 from recipe.run.files import SEQUENCES
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import read_tail, surviving
+from recipe.run.ledger import read_tail
 from recipe.run.run import Run
 from recipe.run.sayings import went_on_in
+from recipe.run.surviving import surviving
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

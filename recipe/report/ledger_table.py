@@ -11,8 +11,10 @@ import pandas as pd
 from recipe.report.spent import KINDS
 from recipe.run.accounts import dropped
 from recipe.run.folder import RunFolder, read_version
-from recipe.run.ledger import CLOSING_KINDS, Row, read_tail, surviving
+from recipe.run.ledger import read_tail
 from recipe.run.manifest import read_manifest
+from recipe.run.row import CLOSING_KINDS, Row
+from recipe.run.surviving import surviving
 
 Dropped = dict[str, Mapping[str, int]]
 """By pool and reason: tokens dropped so far."""

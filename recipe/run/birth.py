@@ -9,7 +9,7 @@ from recipe.config import Recipe, fingerprint
 from recipe.mixing.snapshot import SNAPSHOT_FORMAT, Snapshot
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.run import folder as folders
-from recipe.run import ledger, manifest, state
+from recipe.run import manifest, row, state
 from recipe.run.canonical import Plain
 from recipe.run.folder import RecipeVersion
 from recipe.run.holdings import Holdings, tokenizers
@@ -38,7 +38,7 @@ class Birth:
 
 def first_files(birth: Birth) -> dict[str, bytes]:
     """Contents of the first files by path in the run's folder; every call is another run."""
-    time = ledger.now()
+    time = row.now()
     run_id = uuid.uuid4().hex
     stored = manifest.sealed(birth.version.to_plain())
     identity = manifest.sealed(
@@ -50,7 +50,7 @@ def first_files(birth: Birth) -> dict[str, bytes]:
             "parent": birth.parent,
             "formats": {
                 "recipe": folders.FORMAT,
-                "ledger": ledger.FORMAT,
+                "ledger": row.FORMAT,
                 "manifest": manifest.FORMAT,
                 "snapshot": SNAPSHOT_FORMAT,
                 "state": state.FORMAT,
@@ -79,7 +79,7 @@ def first_files(birth: Birth) -> dict[str, bytes]:
     return {
         "run.yaml": identity,
         "recipes/0001.yaml": stored,
-        "ledger.jsonl": ledger.first_line(created, time=time),
+        "ledger.jsonl": row.first_line(created, time=time),
     }
 
 

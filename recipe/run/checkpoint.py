@@ -33,19 +33,10 @@ from recipe.run.head import (
     rows_since,
     snapshot_of,
 )
-from recipe.run.ledger import (
-    CLOSING_KINDS,
-    SAYING_KINDS,
-    TURN_KINDS,
-    Row,
-    Tail,
-    chained,
-    now,
-    read_tail,
-    row_at,
-)
+from recipe.run.ledger import Tail, read_tail, row_at
 from recipe.run.lost import check_nothing_lost
 from recipe.run.manifest import latest_path, manifest_path, read_manifest, seal_of, sealed
+from recipe.run.row import CLOSING_KINDS, SAYING_KINDS, TURN_KINDS, Row, chained, now
 from recipe.run.standing import Standing, Turning
 from recipe.run.statement import Statement, Subject, manifest_plain
 from recipe.run.stream import RunStream

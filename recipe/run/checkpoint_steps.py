@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from recipe.run.ledger import read_tail, surviving
+from recipe.run.ledger import read_tail
+from recipe.run.surviving import surviving
 
 SHOWN = 8
 """Steps that a message names."""

@@ -14,8 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from recipe.run.canonical import Plain, canonical, hash_of
-from recipe.run.ledger import is_aside, read_tail, surviving
+from recipe.run.ledger import read_tail
 from recipe.run.manifest import manifest_path, read_manifest
+from recipe.run.row import is_aside
+from recipe.run.surviving import surviving
 
 SEQUENCES = "sequences"
 """Folder of a run that holds its files."""

@@ -6,8 +6,10 @@ from recipe.errors import RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
-from recipe.run.ledger import Row, read_tail, surviving
+from recipe.run.ledger import read_tail
+from recipe.run.row import Row
 from recipe.run.rows_of_kind import rows_of_kind
+from recipe.run.surviving import surviving
 
 _SHOWN = 5
 

@@ -14,17 +14,9 @@ from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.accounts import Closing
 from recipe.run.canonical import Plain
-from recipe.run.ledger import (
-    CLOSING_KINDS,
-    Bound,
-    Row,
-    Tail,
-    damaged,
-    is_aside,
-    read_tail,
-    row_at,
-    rows_backwards,
-)
+from recipe.run.ledger import Tail, damaged, read_tail, row_at, rows_backwards
+from recipe.run.row import CLOSING_KINDS, Row, is_aside
+from recipe.run.surviving import Bound
 
 
 @dataclass(frozen=True, slots=True)

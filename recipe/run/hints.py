@@ -16,7 +16,7 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.run import writes
 from recipe.run.canonical import Plain, canonical, hash_of
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import now
+from recipe.run.row import now
 
 PROGRESS_SECONDS = 1.0
 SNAPSHOT_SEQUENCES = 1 << 16

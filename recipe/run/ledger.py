@@ -5,14 +5,7 @@ is a fault. A last line without line end is an append that was cut short: it cou
 and is cut off by the next write. It is never mistaken for a damaged row: a line that begins with
 one whole JSON value was complete, and if it is not what the chain demands it is reported. A last row
 that ends a chunk early is part of such an append too: only a turn ends chunks early, and it follows
-in the same append (:func:`is_cut`).
-
-Rows that close a stretch of steps (chunks and turns) and checkpoints hold a snapshot. A rewind
-to step ``t`` discards what came before it and ends after ``t``; one that names a manifest discards
-all rows after that checkpoint's, so also a turn at ``t`` itself, and one that names a turn's row
-discards all rows from there on; but a checkpoint that was committed late, for a step before ``t``, goes
-on counting. Read backwards, a row therefore counts when it ends at or before the
-least ``to_step`` met so far and lies in no such gap: :class:`Bound` keeps all three.
+in the same append (:func:`recipe.run.row.is_cut`).
 
 No place in the file is trusted: a row is taken only if its own hash is right and the line before it
 is the row that it names, so that rows which were dropped, swapped or repeated are found wherever
@@ -26,53 +19,23 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from recipe.errors import RecipeError
-from recipe.run.canonical import Plain, canonical, digest, hash_of
+from recipe.run.canonical import Plain, digest
+from recipe.run.row import Row, is_aside, is_cut
 from recipe.run.shapes import fault_of
 
-FORMAT = 1
-TURN_KINDS = ("created", "data", "amend", "skip", "withdraw")
-"""Rows where the course of a run turns: the steps after them go on from their snapshot."""
-CLOSING_KINDS = (*TURN_KINDS, "chunk")
-"""Rows whose snapshot the next chunk row starts from."""
-SAYING_KINDS = ("metrics", "opened", "decision", "forgotten")
-"""Rows that only say something about a run: they change nothing of its course and may stand anywhere."""
 CHAIN_BYTES = 8 << 20
 """Size up to which the whole chain is checked when a run is opened."""
 CHAIN_ROWS = 64
 """Rows checked at the end of a larger ledger."""
 _BLOCK = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row and where its line begins in the file."""
-
-    offset: int
-    data: Plain
-
-    @property
-    def kind(self) -> str:
-        """What the row says: created, chunk, checkpoint, rewind, warning, data …"""
-        return str(self.data["kind"])
-
-    @property
-    def number(self) -> int:
-        """Rows before it."""
-        return int(self.data["row"])
-
-    @property
-    def end_step(self) -> int:
-        """The step a closing row or a checkpoint ends at; 0 for the first row."""
-        return int(self.data["steps"][1] if self.kind == "chunk" else self.data.get("step", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +49,6 @@ class Tail:
     """The last whole row lacks its line end."""
     size: int
     """Bytes of the file."""
-
-
-def sealed_row(body: Plain, *, number: int, previous: str | None, time: str) -> Plain:
-    """A row with the fields every row has, and its hash."""
-    row: Plain = {"format": FORMAT, "row": number, **body, "time": time, "previous": previous}
-    return {**row, "hash": hash_of(row)}
-
-
-def first_line(body: Plain, *, time: str) -> bytes:
-    """The bytes of a ledger with one row."""
-    return canonical(sealed_row(body, number=0, previous=None, time=time)) + b"\n"
-
-
-def chained(last: Row, bodies: Iterable[Plain], *, time: str) -> list[Plain]:
-    """Rows that follow ``last``, in order."""
-    rows = []
-    number, previous = last.number, str(last.data["hash"])
-    for body in bodies:
-        number += 1
-        rows.append(sealed_row(body, number=number, previous=previous, time=time))
-        previous = rows[-1]["hash"]
-    return rows
 
 
 def check_chain(path: Path) -> None:
@@ -156,25 +97,6 @@ def _tail(path: Path, handle: int, end: int, size: int) -> Tail | None:
     return None
 
 
-def is_cut(row: Row) -> bool:
-    """Whether a chunk's row ends before the chunk does: then a turn follows in the same append.
-
-    As the last row of a ledger it is part of an append that was cut short, and counts for nothing.
-    """
-    number, snapshot = row.data.get("chunk"), row.data.get("snapshot")
-    if row.kind != "chunk" or number is None or not isinstance(snapshot, dict):
-        return False
-    return snapshot.get("chunk") == number and not snapshot.get("ended")
-
-
-def is_aside(row: Row) -> bool:
-    """Whether a row leaves the end of the run's course where it is.
-
-    Rows that only say something do, and checkpoints that were committed after later ones.
-    """
-    return row.kind in SAYING_KINDS or bool(row.data.get("late"))
-
-
 def last_of_course(path: Path, tail: Tail) -> Row:
     """The last row of a ledger that does more than say something."""
     if not is_aside(tail.last):
@@ -198,56 +120,6 @@ def rows_backwards(path: Path, before: int) -> Iterator[Row]:
             after = row
     if after is not None:
         _check_follows(path, after, None)
-
-
-class Bound:
-    """Tells, row after row, last first, what no rewind discarded."""
-
-    def __init__(self, limit: int | None = None) -> None:
-        """With ``limit``, as if a rewind to that step came now."""
-        self._step = limit
-        self._manifest: int | None = None
-        self._turn: int | None = None
-        self._gap = 0
-        """Step that the rewind of ``_manifest`` goes back to."""
-
-    def keeps(self, row: Row) -> bool:
-        """Whether the row counts; every row must be asked about."""
-        if row.data.get("late") and self._keeps_late(row):
-            return True
-        if self._turn is not None:
-            if row.number >= self._turn:
-                return False
-            self._turn = None
-        if self._manifest is not None:
-            if row.kind != "checkpoint" or row.data["manifest"] != self._manifest:
-                return False
-            self._manifest = None
-        kept = self._step is None or row.end_step <= self._step
-        if row.kind == "rewind":
-            to_step = int(row.data["to_step"])
-            self._step = to_step if self._step is None else min(self._step, to_step)
-            self._manifest, self._turn, self._gap = row.data.get("manifest"), row.data.get("turn"), to_step
-        return kept
-
-    def _keeps_late(self, row: Row) -> bool:
-        """A late checkpoint says something of an earlier step: what came between does not touch it."""
-        if self._turn is not None and row.data["turn"]["row"] >= self._turn:
-            return False
-        if self._manifest is not None and row.end_step >= self._gap:
-            return False
-        return self._step is None or row.end_step <= self._step
-
-
-def surviving(path: Path, tail: Tail, limit: int | None = None) -> Iterator[Row]:
-    """Rows that no rewind discarded, last first; with ``limit``, as if a rewind to that step came now.
-
-    Rewind and warning rows themselves are left out once discarded too.
-    """
-    bound = Bound(limit)
-    for row in rows_backwards(path, tail.end):
-        if bound.keeps(row):
-            yield row
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -309,11 +181,6 @@ def parse_line(path: Path, offset: int, line: bytes) -> Plain:
         given = f"{row.get('kind')!s:.20} row {row.get('row')!s:.20}: {key} {row.get(key)!s:.60}"
         raise damaged(path, offset, given, f"a {key} as this version writes it")
     return dict(row)
-
-
-def now() -> str:
-    """The time as rows and manifests state it: UTC, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def damaged(path: Path, offset: int, given: str, expected: str) -> RecipeError:

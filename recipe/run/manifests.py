@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import SAYING_KINDS, Bound, Row, check_chain, read_tail, rows_backwards
+from recipe.run.ledger import check_chain, read_tail, rows_backwards
+from recipe.run.row import SAYING_KINDS, Row
+from recipe.run.surviving import Bound
 from recipe.run.weights import Fate, weights_fate
 
 

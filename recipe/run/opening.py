@@ -26,10 +26,11 @@ from recipe.run.holdings import (
     refuse_changed,
     refuse_retokenised,
 )
-from recipe.run.ledger import TURN_KINDS, Row, check_chain, damaged, row_at
+from recipe.run.ledger import check_chain, damaged, row_at
 from recipe.run.lost import check_nothing_lost
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.place import Place, stream_of, subject_of
+from recipe.run.row import TURN_KINDS, Row
 from recipe.run.run import Run
 from recipe.run.standing import Standing, Turning
 from recipe.run.state import State, withdrawals_of

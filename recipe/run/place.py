@@ -13,7 +13,8 @@ from recipe.run.folder import RunFolder
 from recipe.run.head import snapshot_of
 from recipe.run.hints import Hints
 from recipe.run.holdings import Holding
-from recipe.run.ledger import Row, row_at
+from recipe.run.ledger import row_at
+from recipe.run.row import Row
 from recipe.run.state import State
 from recipe.run.statement import Subject
 from recipe.run.stream import RunStream

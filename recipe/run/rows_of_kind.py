@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recipe.run.ledger import Row, Tail, parse_line, read_tail
+from recipe.run.ledger import Tail, parse_line, read_tail
+from recipe.run.row import Row
 
 
 def last_of_kind(path: Path, kind: str) -> Row | None:

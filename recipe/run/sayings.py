@@ -15,18 +15,10 @@ from recipe.errors import RecipeError
 from recipe.run import lease, writes
 from recipe.run.canonical import Plain, canonical
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import (
-    SAYING_KINDS,
-    Row,
-    Tail,
-    chained,
-    check_chain,
-    now,
-    read_tail,
-    row_at,
-    surviving,
-)
+from recipe.run.ledger import Tail, check_chain, read_tail, row_at
 from recipe.run.lost import check_nothing_lost
+from recipe.run.row import SAYING_KINDS, Row, chained, now
+from recipe.run.surviving import surviving
 
 _SHOWN = 8
 _DECISION = b'"kind":"decision"'

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.canonical import Plain
-from recipe.run.ledger import Row
+from recipe.run.row import Row
 from recipe.run.statement import Subject
 from recipe.run.stream import RunStream
 from recipe.run.turns import TurnAt

@@ -19,10 +19,11 @@ from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
 from recipe.run.hints import read_progress
 from recipe.run.lease import newest_owner
-from recipe.run.ledger import Row, last_of_course, row_at
+from recipe.run.ledger import last_of_course, row_at
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.manifests import manifests_backwards
 from recipe.run.opening import find_place
+from recipe.run.row import Row
 from recipe.run.run import stage_at
 from recipe.run.sayings import went_on_in
 from recipe.run.statement import prior_of

@@ -17,7 +17,8 @@ from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool
 from recipe.run.canonical import digest
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import Row, read_tail, row_at
+from recipe.run.ledger import read_tail, row_at
+from recipe.run.row import Row
 from recipe.run.rows_of_kind import rows_of_kind
 from recipe.run.shapes import WITHDRAWN, lacking
 from recipe.run.tracing.documents import find_ids

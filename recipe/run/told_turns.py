@@ -8,7 +8,8 @@ from pathlib import Path
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import Row, read_tail, row_at
+from recipe.run.ledger import read_tail, row_at
+from recipe.run.row import Row
 from recipe.run.rows_of_kind import rows_of_kind
 from recipe.run.sayings import counted_checkpoint
 from recipe.run.turns import TurnAt, turn_before

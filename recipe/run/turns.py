@@ -14,7 +14,9 @@ from typing import Any
 
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain, hash_of
-from recipe.run.ledger import TURN_KINDS, Row, damaged, is_aside, read_tail, row_at, surviving
+from recipe.run.ledger import damaged, read_tail, row_at
+from recipe.run.row import TURN_KINDS, Row, is_aside
+from recipe.run.surviving import surviving
 
 
 @dataclass(frozen=True, slots=True)

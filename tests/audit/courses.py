@@ -18,8 +18,9 @@ from recipe.run.changing.amend import Approval, amend_run
 from recipe.run.changing.skip import skip_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.run.comparing.attach import attach_metrics
-from recipe.run.ledger import read_tail, surviving
+from recipe.run.ledger import read_tail
 from recipe.run.run import Run
+from recipe.run.surviving import surviving
 from tests.audit.runs import Plain, plain_recipe, write_pools
 from tests.audit.test_replay import random_stage
 

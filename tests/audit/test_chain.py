@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recipe.audit.chain import read_text
 from recipe.run.canonical import canonical
-from recipe.run.ledger import first_line, sealed_row
+from recipe.run.row import first_line, sealed_row
 
 
 def ledger(num_rows: int = 6) -> list[bytes]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import recipe
 from recipe.audit.chain_only import check_chain
 from recipe.run.canonical import canonical
-from recipe.run.ledger import first_line, sealed_row
+from recipe.run.row import first_line, sealed_row
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.material import Roofline, material
 from tests.benchmarks.paired import Slice, timed

@@ -21,8 +21,9 @@ from recipe.run.canonical import Plain, canonical
 from recipe.run.folder import RunFolder
 from recipe.run.head import lineage
 from recipe.run.holdings import Holding
-from recipe.run.ledger import Row, chained, now, row_at
+from recipe.run.ledger import row_at
 from recipe.run.manifest import latest_path, manifest_path, seal_of, sealed
+from recipe.run.row import Row, chained, now
 from recipe.run.statement import Statement, Subject, manifest_plain
 from recipe.run.turns import TurnAt
 from tests.pools.sparse import sparse_pool

@@ -10,8 +10,10 @@ from typing import Any
 
 import recipe
 from recipe.run import writes
-from recipe.run.ledger import TURN_KINDS, read_tail, surviving
+from recipe.run.ledger import read_tail
 from recipe.run.manifest import latest_path, read_manifest, unseal
+from recipe.run.row import TURN_KINDS
+from recipe.run.surviving import surviving
 from tests.run.conftest import served
 from tests.run.faulty import CHANGING
 from tests.run.operations import Operation, World

@@ -16,8 +16,9 @@ from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.run.comparing.compare import compared, read_histories
 from recipe.run.comparing.comparison import Question
 from recipe.run.comparing.decisions import decide, open_final
-from recipe.run.ledger import read_rows, sealed_row
+from recipe.run.ledger import read_rows
 from recipe.run.manifest import sealed, unseal
+from recipe.run.row import sealed_row
 from tests.run.operations import UP, WHY, WORD, World
 
 Verb = Callable[[], object]

@@ -19,7 +19,9 @@ from recipe.run.comparing.adopt import adopt_run
 from recipe.run.comparing.compare import compared, read_histories
 from recipe.run.comparing.comparison import Question
 from recipe.run.comparing.decisions import Word, decide, open_final
-from recipe.run.ledger import Row, read_tail, surviving
+from recipe.run.ledger import read_tail
+from recipe.run.row import Row
+from recipe.run.surviving import surviving
 from tests.run.conftest import write
 
 WHY = Approval(reason="evaluation", approved_by="Ada")

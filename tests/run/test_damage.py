@@ -13,7 +13,8 @@ from recipe import RecipeError
 from recipe.config import recipe_from_plain
 from recipe.run import ledger, writes
 from recipe.run.canonical import canonical
-from recipe.run.ledger import read_rows, read_tail, sealed_row
+from recipe.run.ledger import read_rows, read_tail
+from recipe.run.row import sealed_row
 from tests.run import faulty
 
 NUM_ROWS = 8

@@ -8,17 +8,9 @@ import pytest
 
 from recipe.errors import RecipeError
 from recipe.run.canonical import canonical
-from recipe.run.ledger import (
-    Row,
-    chained,
-    first_line,
-    parse_line,
-    read_rows,
-    read_tail,
-    row_at,
-    rows_backwards,
-    surviving,
-)
+from recipe.run.ledger import parse_line, read_rows, read_tail, row_at, rows_backwards
+from recipe.run.row import Row, chained, first_line
+from recipe.run.surviving import surviving
 from tests.run.rows import body
 
 

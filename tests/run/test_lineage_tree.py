@@ -20,7 +20,8 @@ from recipe.run.changing.skip import skip_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.run.comparing.history import read_history
 from recipe.run.comparing.lineage_tree import find_parent, totals_of
-from recipe.run.ledger import chained, first_line, read_rows
+from recipe.run.ledger import read_rows
+from recipe.run.row import chained, first_line
 from tests.run.compared import advance, loss, started
 from tests.run.conftest import Build, stage, write
 
@@ -257,7 +258,7 @@ def forged(path: Path, change: Any) -> None:
     ]
     change(bodies)
     data = first_line(bodies[0], time=rows[0]["time"])
-    before = recipe.run.ledger.Row(0, json.loads(data))  # type: ignore[attr-defined]
+    before = recipe.run.row.Row(0, json.loads(data))  # type: ignore[attr-defined]
     for row in chained(before, bodies[1:], time=rows[0]["time"]):
         data += canonical(row) + b"\n"
     (path / "ledger.jsonl").write_bytes(data)

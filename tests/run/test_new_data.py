@@ -10,8 +10,9 @@ import pytest
 
 import recipe
 from recipe import RecipeError
-from recipe.run.ledger import read_rows, read_tail, surviving
+from recipe.run.ledger import read_rows, read_tail
 from recipe.run.manifest import latest_path, read_manifest
+from recipe.run.surviving import surviving
 from tests.run.conftest import Build, served, stage, write
 
 

@@ -13,19 +13,13 @@ from recipe.run.canonical import Plain
 from recipe.run.folder import RecipeVersion, RunFolder, read_identity, read_version
 from recipe.run.forgotten import is_forgotten, refuse_forgotten
 from recipe.run.head import ancestor, closing_of, read_head
-from recipe.run.ledger import (
-    CLOSING_KINDS,
-    Row,
-    check_chain,
-    damaged,
-    read_tail,
-    row_at,
-    surviving,
-)
+from recipe.run.ledger import check_chain, damaged, read_tail, row_at
 from recipe.run.lost import check_nothing_lost
 from recipe.run.manifest import manifest_path, read_manifest
+from recipe.run.row import CLOSING_KINDS, Row
 from recipe.run.rows_of_kind import rows_of_kind
 from recipe.run.state import State
+from recipe.run.surviving import surviving
 
 _PLACE = re.compile(r"(?P<run>.+)@(?:(?P<manifest>[0-9]{1,12})|step:(?P<step>[0-9]{1,18}))", re.ASCII)
 _SHOWN = 6

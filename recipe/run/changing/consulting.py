@@ -21,7 +21,8 @@ from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.canonical import Plain, plain_number
 from recipe.run.changing.amending import Approval
-from recipe.run.ledger import Row, row_at
+from recipe.run.ledger import row_at
+from recipe.run.row import Row
 from recipe.run.turns import TurnAt, turn_before
 
 

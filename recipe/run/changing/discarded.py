@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import TURN_KINDS, Row, is_aside, read_tail, row_at, surviving
+from recipe.run.ledger import read_tail, row_at
 from recipe.run.manifest import manifest_path, read_manifest
+from recipe.run.row import TURN_KINDS, Row, is_aside
+from recipe.run.surviving import surviving
 
 
 def discarded_manifests(folder: RunFolder, step: int) -> tuple[Plain, ...]:

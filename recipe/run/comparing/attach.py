@@ -13,8 +13,9 @@ from recipe.run.canonical import Plain
 from recipe.run.comparing.history import History, read_history
 from recipe.run.comparing.measured import POOL, SEALED, is_sealed, metrics_at
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import Row, Tail
+from recipe.run.ledger import Tail
 from recipe.run.manifest import manifest_path, read_manifest
+from recipe.run.row import Row
 from recipe.run.sayings import counted_checkpoint, say
 from recipe.run.statement import Metrics, Statement
 

@@ -22,7 +22,8 @@ from recipe.run.comparing.evidence import store_evidence
 from recipe.run.comparing.history import History, decisions_about
 from recipe.run.comparing.measured import is_sealed, metrics_at
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import Row, Tail
+from recipe.run.ledger import Tail
+from recipe.run.row import Row
 from recipe.run.sayings import counted_checkpoint, say
 from recipe.run.statement import text_on_record
 

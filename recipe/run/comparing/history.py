@@ -9,9 +9,11 @@ from pathlib import Path
 from recipe.errors import RecipeError
 from recipe.run.canonical import Plain, hash_of
 from recipe.run.folder import RunFolder
-from recipe.run.ledger import CLOSING_KINDS, SAYING_KINDS, Bound, Row, read_tail, row_at, rows_backwards
+from recipe.run.ledger import read_tail, row_at, rows_backwards
 from recipe.run.manifest import manifest_path, read_manifest
+from recipe.run.row import CLOSING_KINDS, SAYING_KINDS, Row
 from recipe.run.sayings import that_count
+from recipe.run.surviving import Bound
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

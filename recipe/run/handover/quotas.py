@@ -14,9 +14,11 @@ from recipe.run.folder import RunFolder
 from recipe.run.handover.data import plain_of
 from recipe.run.handover.shares_in_force import InForce, legs_in_force, versions_in_force
 from recipe.run.head import closing_of
-from recipe.run.ledger import CLOSING_KINDS, Row, is_aside, read_tail, surviving
+from recipe.run.ledger import read_tail
 from recipe.run.manifest import read_manifest
+from recipe.run.row import CLOSING_KINDS, Row, is_aside
 from recipe.run.statement import prior_of
+from recipe.run.surviving import surviving
 
 FORMAT = 1
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from recipe.errors import Problem, RecipeError
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
-from recipe.run.ledger import SAYING_KINDS, Row, damaged, rows_backwards
+from recipe.run.ledger import damaged, rows_backwards
 from recipe.run.manifest import manifest_path
+from recipe.run.row import SAYING_KINDS, Row
 
 _PLAIN = r"\w[\w.-]*"
 _MEMBERS = {

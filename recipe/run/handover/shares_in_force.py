@@ -13,7 +13,7 @@ from recipe.run.accounts import Closing
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder, read_version
 from recipe.run.head import closing_of
-from recipe.run.ledger import Row
+from recipe.run.row import Row
 
 
 @dataclass(frozen=True)

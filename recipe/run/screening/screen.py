@@ -21,7 +21,7 @@ from recipe.mixing.outlook import Outlook, YieldCache, outlook
 from recipe.mixing.plan import make_plan
 from recipe.mixing.snapshot import start_of
 from recipe.mixing.trial import policy_problems
-from recipe.run import ledger, writes
+from recipe.run import row, writes
 from recipe.run.birth import Birth, first_files
 from recipe.run.branching.branch import plan_branches
 from recipe.run.branching.origin import Origin
@@ -229,7 +229,7 @@ def _stage(recipe: Recipe, name: str | None) -> str:
 def _record(origin: Plain, ask: Ask, stage: str, drawn: Sequence[Mixture]) -> Plain:
     return {
         "format": FORMAT,
-        "created": ledger.now(),
+        "created": row.now(),
         **origin,
         "stage": stage,
         "over": list(ask.over),

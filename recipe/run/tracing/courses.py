@@ -15,10 +15,11 @@ from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder, read_identity
 from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
-from recipe.run.ledger import Row, row_at, rows_backwards
+from recipe.run.ledger import row_at, rows_backwards
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.opening import find_place, handle_on_record
 from recipe.run.place import Place, subject_of
+from recipe.run.row import Row
 from recipe.run.state import State
 from recipe.run.stream import RunStream
 from recipe.run.tracing.record import Record, RowMark

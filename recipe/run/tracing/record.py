@@ -15,7 +15,8 @@ from pathlib import Path
 
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.head import ancestor, snapshot_of
-from recipe.run.ledger import TURN_KINDS, Row, row_at
+from recipe.run.ledger import row_at
+from recipe.run.row import TURN_KINDS, Row
 
 _BLOCK = 1 << 20
 _KIND = b'"kind":"'
