@@ -21,7 +21,7 @@ from recipe.pools.opening import open_pool
 from recipe.pools.part import FinishedPart, leads_path, rows_path
 from recipe.pools.pool import Pool
 from recipe.pools.settings import PoolSettings
-from recipe.pools.table import open_writer, row_groups
+from recipe.pools.table import open_rows, row_groups
 from recipe.pools.workplace import write_durably
 
 _OWN_ENDINGS = (".bin", ".idx", ".npy", ".parquet", ".tmp", ".lock")
@@ -115,7 +115,7 @@ def adopt_parts(old: Pool, folder: Path, begin: int) -> Iterator[FinishedPart]:
             continue
         for ending in ("bin", "idx"):
             link_file(old.layout.folder / f"{part.name}.{ending}", folder / f"{part.name}.{ending}")
-        with open_writer(rows_path(folder, part.name)) as writer:
+        with open_rows(rows_path(folder, part.name)) as writer:
             for table in rows:
                 writer.write_table(table, row_group_size=table.num_rows)
         blocks = digests[end - num_blocks(part.bytes, card.block_bytes) : end]

@@ -46,7 +46,7 @@ from recipe.pools.pool import Pool
 from recipe.pools.repeats import repeats_of, repeats_path
 from recipe.pools.sections import Boundaries, sections_path
 from recipe.pools.settings import SETTINGS_NAME, PoolSettings
-from recipe.pools.table import open_writer, regrouped, row_groups
+from recipe.pools.table import TableWriter, regrouped, row_groups
 from recipe.pools.unique import Keys
 from recipe.pools.workplace import write_durably
 
@@ -200,9 +200,9 @@ def _write_table(
     begun: list[tuple[int, NDArray[np.uint8]]] = []  # a bit a document
     grouped, are_numbers, number = False, True, 0
     before: pa.Table | None = None
-    with open_writer(folder / TABLE_NAME) as writer:
+    with TableWriter(folder / TABLE_NAME) as writer:
         for rows in _rows(folder, parts):
-            writer.write_table(rows, row_group_size=rows.num_rows)
+            writer.write(rows)
             begins = _unit_begins(rows, before)
             begins[seams[(seams >= number) & (seams < number + rows.num_rows)] - number] = True
             begun.append((number, np.packbits(begins)))

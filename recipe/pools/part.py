@@ -21,7 +21,7 @@ from recipe.pools.lengths import added, histogram
 from recipe.pools.megatron import write_index
 from recipe.pools.sections import SectionsFile, sections_path
 from recipe.pools.settings import PoolSettings
-from recipe.pools.table import ROW_GROUP, SCHEMA, open_writer
+from recipe.pools.table import ROW_GROUP, SCHEMA, open_rows
 from recipe.pools.workplace import sync
 
 SLICE_TOKENS = 1 << 20
@@ -104,7 +104,7 @@ class PartWriter:
         self._folder, self._number, self._dtype = folder, number, settings.token_dtype
         self._marks = (settings.has_bos, settings.has_eos)
         self._file = (folder / f"{self.name}.bin").open("wb")
-        self._rows = open_writer(rows_path(folder, self.name))
+        self._rows = open_rows(rows_path(folder, self.name))
         self._sections = SectionsFile(sections_path(folder, self.name))
         self._documents = 0
         self._blocks = BlockHasher()

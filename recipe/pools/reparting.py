@@ -36,7 +36,7 @@ from recipe.pools.opening import open_pool
 from recipe.pools.origins import RowsHash
 from recipe.pools.pool import Pool
 from recipe.pools.settings import SETTINGS_NAME
-from recipe.pools.table import open_writer, regrouped, row_groups
+from recipe.pools.table import TableWriter, regrouped, row_groups
 from recipe.pools.workplace import Workplace, sync, write_durably
 
 
@@ -218,12 +218,12 @@ def _write_table(old: Pool, folder: Path, counts: list[int]) -> list[str]:
     """The document table with the numbers of the new parts; the hashes of their rows."""
     edges = np.cumsum([0, *counts])
     hashes, number = [RowsHash() for _ in counts], 0
-    with open_writer(folder / TABLE_NAME) as writer:
+    with TableWriter(folder / TABLE_NAME) as writer:
         for rows in regrouped(row_groups(old.layout.table_file())):
             parts = np.searchsorted(edges, np.arange(number, number + rows.num_rows), side="right") - 1
             at = rows.schema.get_field_index("part")
             rows = rows.set_column(at, rows.schema.field(at), pa.array(parts, pa.int32()))
-            writer.write_table(rows, row_group_size=rows.num_rows)
+            writer.write(rows)
             for part, table in _by_part(rows, parts):
                 hashes[part].update(table)
             number += rows.num_rows

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from recipe.errors import RecipeError
 from recipe.pools.blocks import document_hash
+from recipe.pools.spelling import spell, spelled
+from recipe.pools.stored_texts import MANUAL, SPELLED, restored, stored_fields, stored_names
 
 ROW_GROUP = 1 << 15
 _CACHED_GROUPS = 64
-DICTIONARY_BYTES = 1 << 16
-"""A dictionary with more holds tags of which most documents have their own: they are written as they are."""
+DICTIONARY_BYTES = 1 << 17
+"""A dictionary with more holds texts of which most documents have their own: they are written as they are."""
 
 SCHEMA = pa.schema(
     [
@@ -37,6 +39,10 @@ SCHEMA = pa.schema(
     ]
 )
 """An id or group is a whole number or a text and stays what it was; tags and source are JSON."""
+STORED = pa.schema([*SCHEMA, *stored_fields()], metadata={"texts": MANUAL})
+"""Columns of the file; see `recipe.pools.stored_texts`. Files of older pools have those of ``SCHEMA``."""
+_FORMS = [f"{name}_form" for name in SPELLED]
+_WHOLE_NUMBERS = ["id_int", "tokens", "group_int", *(f"{name}_number" for name in SPELLED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +61,45 @@ class Row:
     """Hash of the body tokens; equal in pools of any token width."""
 
 
-def open_writer(path: Path) -> pq.ParquetWriter:
-    """A writer of the table: zstd, dictionaries where values repeat.
+class TableWriter:
+    """Writes a document table, a row group at a time; closed when it is left."""
 
-    Ids and sources are all different and come in no order: a dictionary of them would cost two bytes a
-    document beside the values themselves.
-    """
+    def __init__(self, path: Path) -> None:
+        """Begin the file: zstd, dictionaries where values repeat.
+
+        Texts that are all different, in no order, would take two bytes a document beside themselves in a
+        dictionary. The bytes of numbers stand apart, those of one place together: the high ones are alike,
+        and so is what UUIDs say of their version. From such levels on zstd looks for where one place ends.
+        """
+        self._file = pq.ParquetWriter(
+            path, STORED, compression="zstd", use_dictionary=["tags", *_FORMS],
+            dictionary_pagesize_limit=DICTIONARY_BYTES,
+            write_statistics=["id_int", "id_str", "id_str_form", "id_str_number"],
+            column_encoding=dict.fromkeys(_WHOLE_NUMBERS, "BYTE_STREAM_SPLIT")
+            | {f"{name}_bytes": "DELTA_LENGTH_BYTE_ARRAY" for name in SPELLED}
+            | {f"{name}_bytes16": "BYTE_STREAM_SPLIT" for name in SPELLED}
+            | {"id_str": "DELTA_BYTE_ARRAY"},
+            compression_level={"tokens": 13} | {f"{name}_bytes16": 17 for name in SPELLED},
+        )  # fmt: skip
+
+    def write(self, rows: pa.Table) -> None:
+        """Write a row group."""
+        self._file.write_table(spelled(rows, STORED), row_group_size=rows.num_rows)
+
+    def __enter__(self) -> TableWriter:
+        """Itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def open_rows(path: Path) -> pq.ParquetWriter:
+    """A writer of the rows of one part, which are there until the table of the pool is made of them."""
     return pq.ParquetWriter(
-        path, SCHEMA, compression="zstd", use_dictionary=["group_int", "group_str", "tags"],
-        dictionary_pagesize_limit=DICTIONARY_BYTES, write_statistics=["id_int", "id_str"],
-        column_encoding={"id_str": "DELTA_BYTE_ARRAY", "tokens": "DELTA_BINARY_PACKED"},
-    )  # fmt: skip
+        path, SCHEMA, compression="zstd", use_dictionary=["group_int", "group_str", "tags"]
+    )
 
 
 def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -76,9 +110,16 @@ def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.
     """
     with _told(path), pq.ParquetFile(path) as file:
         for index in range(file.num_row_groups):
-            table = file.read_row_group(index, columns=columns, use_threads=False)
+            table = _read(file, index, SCHEMA.names if columns is None else columns)
             if table.num_rows:
-                yield table
+                yield restored(table, SCHEMA.names if columns is None else columns)
+
+
+def _read(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> pa.Table:
+    """A row group as it is stored."""
+    there = set(file.schema_arrow.names)
+    wanted = [name for name in stored_names(columns) if name in there]
+    return file.read_row_group(group, columns=wanted, use_threads=False)
 
 
 @contextmanager
@@ -133,6 +174,7 @@ class DocumentTable:
         """The table at ``path``."""
         self._path = path
         self._metadata: pq.FileMetaData | None = None
+        self._columns: dict[str, int] = {}
         self._starts: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._cache: dict[tuple[int, tuple[str, ...]], pa.Table] = {}
 
@@ -147,7 +189,8 @@ class DocumentTable:
         pieces = []
         for group, members in zip(found.tolist(), np.split(order, cuts[1:]), strict=True):
             table = self._group(group, tuple(columns))
-            pieces.append(table.take(pa.array(documents[members] - self._starts[group])))
+            taken = table.take(pa.array(documents[members] - self._starts[group]))
+            pieces.append(restored(taken, columns))
         back = np.empty(len(order), dtype=np.int64)
         back[order] = np.arange(len(order))
         return pa.concat_tables(pieces).take(pa.array(back))
@@ -155,13 +198,15 @@ class DocumentTable:
     def find(self, wanted: int | str) -> int | None:
         """Number of the document with this id; None if there is none."""
         self._open()
-        column = "id_str" if isinstance(wanted, str) else "id_int"
+        ways = _ways(wanted, set(self._columns))
         for group in range(len(self._starts) - 1):
-            if not self._may_hold(group, column, wanted):
+            near = [way for way in ways if self._may_hold(group, way)]
+            if not near:
                 continue
-            at = pc.index(self._group(group, ("id_int", "id_str"))[column], wanted).as_py()
-            if at >= 0:
-                return int(self._starts[group]) + int(at)
+            rows = self._group(group, ("id_int", "id_str"))
+            for way in near:
+                if (at := _first(rows, way)) is not None:
+                    return int(self._starts[group]) + at
         return None
 
     @property
@@ -177,6 +222,7 @@ class DocumentTable:
             metadata = pq.read_metadata(self._path)
         counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+        self._columns = {name: at for at, name in enumerate(metadata.schema.names)}
         self._metadata = metadata
 
     def _group(self, group: int, columns: tuple[str, ...]) -> pa.Table:
@@ -184,20 +230,41 @@ class DocumentTable:
         table = self._cache.get(key)
         if table is None:
             with _told(self._path), pq.ParquetFile(self._path, metadata=self._metadata) as file:
-                table = file.read_row_group(group, columns=list(columns), use_threads=False)
+                table = _read(file, group, columns)
             if len(self._cache) >= _CACHED_GROUPS:
                 # a new dictionary: another thread may be looking at this one
                 self._cache = {}
             self._cache[key] = table
         return table
 
-    def _may_hold(self, group: int, column: str, wanted: int | str) -> bool:
-        """Whether the row group's least and greatest id leave room for this one."""
+    def _may_hold(self, group: int, way: Mapping[str, Any]) -> bool:
+        """Whether least and greatest values of the row group leave room for an id."""
         assert self._metadata is not None
-        statistics = self._metadata.row_group(group).column(SCHEMA.names.index(column)).statistics
-        if statistics is None or not statistics.has_min_max:
-            return True
-        return bool(statistics.min <= wanted <= statistics.max)
+        row_group = self._metadata.row_group(group)
+        for name, value in way.items():
+            statistics = row_group.column(self._columns[name]).statistics
+            known = statistics is not None and statistics.has_min_max
+            if value is not None and known and not statistics.min <= value <= statistics.max:
+                return False
+        return True
+
+
+def _ways(wanted: int | str, there: set[str]) -> list[dict[str, Any]]:
+    """How an id may stand in a file with such columns: as it is, or by its form."""
+    if not isinstance(wanted, str):
+        return [{"id_int": wanted}]
+    form = {f"id_str_{name}": value[0].as_py() for name, value in spell(pa.array([wanted])).items()}
+    return [{"id_str": wanted}, *([form] if form["id_str_form"] is not None and there >= set(form) else [])]
+
+
+def _first(rows: pa.Table, way: Mapping[str, Any]) -> int | None:
+    """The first row with these values; null is a value, too."""
+    found: Any = True
+    for name, value in way.items():
+        column = rows[name]
+        found = pc.and_(found, column.is_null() if value is None else pc.equal(column, value))
+    at = pc.index(found, True).as_py()
+    return None if at < 0 else int(at)
 
 
 def rows_from(table: pa.Table, documents: Sequence[int], part_names: Sequence[str]) -> list[Row]:
