@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> recipe.run.run.Run:  # type: ignore[name-defined]
         f"""
         seed: 1
         max_epochs: 1
-        pools: {{p: {{path: {tmp_path}/pool}}}}
+        pools: {{p: {{path: "{tmp_path}/pool"}}}}
         stages:
           s:
             steps: 3

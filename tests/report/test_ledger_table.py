@@ -19,7 +19,7 @@ def start(folder: Path) -> recipe.run.run.Run:  # type: ignore[name-defined]
     (folder / "r.yaml").write_text(
         f"""
         seed: 1
-        pools: {{a: {{path: {folder}/a}}, b: {{path: {folder}/b}}}}
+        pools: {{a: {{path: "{folder}/a"}}, b: {{path: "{folder}/b"}}}}
         stages:
           s: {{tokens: 4000, context: 32, batch: {{sequences: 4}}, chunk: 1k, weights: {{a: 3, b: 1}}}}
         """

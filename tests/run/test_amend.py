@@ -286,7 +286,7 @@ def test_a_pool_is_added_and_one_leaves(path: Path, pools_root: Path):
     with recipe.open_run(path) as run:
         spent = [pool.spent for pool in run.stream().snapshot(7).pools]
     changes = [
-        f"+pools.later={{path: {pools_root / 'later'}}}",
+        f"+pools.later={{path: '{pools_root / 'later'}'}}",
         "stages.one.quotas={a: 50%, b: 20%, c: 0%, later: 30%}",
     ]
     amend_run(path, changes, approval=WHY)

@@ -355,7 +355,7 @@ def test_a_folder_of_its_own_for_branches(trunk: Path, tmp_path: Path):
 
 def test_a_pool_may_be_added_in_a_branch(trunk: Path, tmp_path: Path):
     write(tmp_path / "d", seed=9, documents=30)
-    words = (f"+pools.d={{path: {tmp_path / 'd'}}}", "stages.two.quotas.d=10%")
+    words = (f"+pools.d={{path: '{tmp_path / 'd'}'}}", "stages.two.quotas.d=10%")
     (path,) = branch_run(f"{trunk}@2", Wish(name="A", overrides=words, from_pool="b"))
     with recipe.open_run(path) as run:
         assert pieces(run.stream(), 15, "d")

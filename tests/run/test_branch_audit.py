@@ -85,7 +85,7 @@ def test_branches_of_a_complete_run_audit_clean(trunk: Path, wish: dict[str, Any
 
 def test_a_branch_with_a_pool_more_audits_clean(trunk: Path, tmp_path: Path):
     write(tmp_path / "d", seed=9, documents=30)
-    words = (f"+pools.d={{path: {tmp_path / 'd'}}}", "stages.two.quotas.d=10%")
+    words = (f"+pools.d={{path: '{tmp_path / 'd'}'}}", "stages.two.quotas.d=10%")
     (path,) = branch_run(f"{trunk}@2", Wish(name="A", overrides=words, from_pool="b"))
     finished(path)
     assert findings(path) == []
