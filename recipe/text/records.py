@@ -13,7 +13,7 @@ from recipe.pools.sections import Section
 from recipe.text.documents import Document, Refusal, TagValue, place_of
 from recipe.text.kinds import TABLES
 from recipe.text.sources import ReadOptions, SourceFile
-from recipe.text.widths import check_width
+from recipe.text.widths import check_values, check_width
 
 #: Rules by which bytes become text; part of every key under which tokens are kept. A change of
 #: anything in this module that changes a text bumps it.
@@ -105,6 +105,8 @@ def _record(raw: Raw, file: SourceFile, options: ReadOptions) -> Document:
 
 def _loaded(data: bytes, options: ReadOptions) -> tuple[dict[str, Any], bool]:
     """A JSON object, and whether characters were replaced."""
+    if many := check_values(data, options.max_line_bytes):
+        raise _BadError("too_long", many)
     text, repaired = _decode(data, options)
     record = _load(text)
     if "\\u" in text:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from recipe.text.records import Raw, listed_keys
 from recipe.text.sources import ReadOptions, SourceFile
 from recipe.text.streams import TruncatedError, local_file
+from recipe.text.table_sizes import large_batch, large_page, most_together
 
 #: Rows decoded at once: a few of the longest texts there are must fit into memory together.
 MOST_ROWS = 32
@@ -62,6 +63,8 @@ def raw_rows(
                             yield raw
         except TruncatedError as error:
             yield Raw(index, row + 1, b"", "truncated", f"a table that is whole: {error}")
+        except _TooLargeError as error:
+            yield Raw(index, None, b"", "too_long", str(error))
 
 
 @contextmanager
@@ -73,6 +76,18 @@ def _faults() -> Iterator[None]:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
             raise
         raise TruncatedError(" ".join(str(error).split())[:300]) from error
+
+
+class _TooLargeError(Exception):
+    """What is decoded whole takes too much memory: the table is not read."""
+
+    @classmethod
+    def of(cls, what: str, size: int, options: ReadOptions) -> _TooLargeError:
+        needed = -(-size * 4 // 5)
+        return cls(
+            f"at most {most_together(options):,} bytes in a {what}, which is decoded whole; one has "
+            f"{size:,}: write the table in smaller ones, or read it with --max-line-bytes {needed}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,8 @@ def _parquet_slices(path: Path, options: ReadOptions, wanted: Collection[int] | 
     with pq.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
         keys = _found_keys(file.schema_arrow, options)
         columns = [".".join(steps) for steps in keys.values()]
+        if size := large_page(file, path, columns, most_together(options)):
+            raise _TooLargeError.of("page", size, options)
         start = 0
         for number in range(file.num_row_groups):
             group = file.metadata.row_group(number)
@@ -112,6 +129,9 @@ def _arrow_slices(path: Path, options: ReadOptions, wanted: Collection[int] | No
     start = seen = 0
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # unmapped with the last batch
+    begin = 8 if mapped[: len(ARROW_MAGIC)] == ARROW_MAGIC else 0
+    if size := large_batch(mapped, begin, most_together(options)):
+        raise _TooLargeError.of("compressed batch", size, options)
     for batch in _arrow_batches(pa.BufferReader(pa.py_buffer(mapped))):
         rows = range(start, start + batch.num_rows)
         start += batch.num_rows
@@ -154,7 +174,7 @@ class _Texts:
 def _rows(index: int, some: _Some, options: ReadOptions) -> Iterator[Raw]:
     batch = some.batch
     keys = _found_keys(batch.schema, options)
-    texts = _texts(some, keys.get(options.text_key), options.text_key)
+    texts = _texts(some, keys.get(options.text_key), options)
     has_id = options.id_key is None or options.place_ids or options.id_key in keys
     no_id = "" if has_id else _missing(some.schema, str(options.id_key))
     fields = {key: _values(_column(batch, steps)) for key, steps in keys.items() if key != options.text_key}
@@ -175,9 +195,10 @@ def _rows(index: int, some: _Some, options: ReadOptions) -> Iterator[Raw]:
             yield Raw(index, line, text, fields={key: values[at] for key, values in fields.items()})
 
 
-def _texts(some: _Some, steps: list[str] | None, key: str) -> _Texts:
+def _texts(some: _Some, steps: list[str] | None, options: ReadOptions) -> _Texts:
     """Texts as bytes: whether they are UTF-8 is looked at row by row, later."""
     nothing: list[bytes | None] = [None] * some.batch.num_rows
+    key = options.text_key
     if steps is None:
         return _Texts(nothing, "text_missing", _missing(some.schema, key))
     column = _column(some.batch, steps)
@@ -193,13 +214,18 @@ def _texts(some: _Some, steps: list[str] | None, key: str) -> _Texts:
             column = column.cast(as_bytes)
             _check(column)
             # One after the other where they are long: all of them would be in memory twice.
-            return _Texts(
-                column.to_pylist() if column.nbytes < SLICE_BYTES else (one.as_py() for one in column)
-            )
+            is_long = column.nbytes >= SLICE_BYTES
+            return _Texts(_one_by_one(column, options.max_line_bytes) if is_long else column.to_pylist())
     inside = ""
     if pa.types.is_struct(kind):
         inside = f"; {listed_keys((field.name for field in kind.fields), f'{key}.', 'columns')}"
     return _Texts(nothing, "text_not_text", f"text in {key!r}, not {'an object' if inside else kind}{inside}")
+
+
+def _one_by_one(column: Any, most: int) -> Iterator[bytes | None]:
+    """Texts, of a longer one a byte more than ``most``."""
+    for one in column:
+        yield one.as_buffer()[: most + 1].to_pybytes() if one.is_valid else None
 
 
 def _missing(schema: pa.Schema, key: str) -> str:

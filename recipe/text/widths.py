@@ -12,7 +12,12 @@ WIDEST = 3 * ReadOptions().max_line_bytes
 """Twice the bytes of a line and once those of its text in memory, at most: a line, its record and its tokens
 are there together, and are below 1.5 GiB then. More where more bytes of a line are asked for."""
 
+VALUE_BYTES = 160
+"""Of a value of a JSON record in memory, with its key, beside its characters; measured: up to 116."""
+
+_FEW = 1 << 10
 _CHUNK = 1 << 20
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
 
 
@@ -29,6 +34,32 @@ def check_width(data: bytes, max_line_bytes: int) -> str:
         f"at most {limit:,} bytes in memory, for twice the line and once its text; "
         f"its widest character makes them {size:,}"
     )
+
+
+def check_values(data: bytes, max_line_bytes: int) -> str:
+    """What is expected of a JSON line whose values, with the line, would take too much; else empty.
+
+    >>> check_values(b'{"text": "a", "x": [[], []]}', 100)
+    ''
+    """
+    limit = max(WIDEST, 3 * max_line_bytes)
+    if len(data) * (6 + VALUE_BYTES) <= limit:
+        return ""
+    size = 2 * len(data) + memory_of(data)
+    if _signs(data) <= _FEW or size + VALUE_BYTES * _signs(data) <= limit:
+        return ""
+    values = _signs(_STRING.sub(b"", data))
+    if values <= _FEW or (size := size + VALUE_BYTES * values) <= limit:
+        return ""
+    return (
+        f"at most {limit:,} bytes in memory, for twice the line, once its text and {VALUE_BYTES} for each of "
+        f"its values; its {values:,} values make them {size:,}"
+    )
+
+
+def _signs(data: bytes) -> int:
+    """Commas and opening brackets: where they are not in texts, at least as many as there are values."""
+    return sum(map(data.count, (b",", b"[", b"{")))
 
 
 def memory_of(data: bytes) -> int:

@@ -1,0 +1,135 @@
+"""What would take too much memory is a bad record; what is long is encoded as it would be in one piece."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import pytest
+
+from recipe.errors import RecipeError
+from recipe.pools.blocks import document_hash
+from recipe.text.documents import Tally
+from recipe.text.preparation import PrepareOptions
+from recipe.text.prepare import prepare_pool
+from recipe.text.readers import read_documents
+from recipe.text.sources import ReadOptions
+from recipe.text.spooled import Spooled, gathered, slices, tokens_digest
+from recipe.text.tokenizers import ByteTokenizer
+
+
+def quarantined(path, **options):
+    tally = Tally()
+    texts = [d.text for d in read_documents([path], ReadOptions(on_bad="skip", **options), tally=tally)]
+    return texts, tally.quarantined
+
+
+def test_a_line_of_very_many_values_is_a_bad_record(tmp_path, monkeypatch):
+    """Commas and brackets inside of texts are no values."""
+    monkeypatch.setattr("recipe.text.widths.WIDEST", 400_000)
+    rows = [{"text": "a", "x": [[]] * 2000}, {"text": "[a, b], " * 2000}, {"text": "c", "x": [[]] * 500}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    texts, bad = quarantined(tmp_path / "a.jsonl", max_line_bytes=100_000)
+    assert (texts, bad) == ([rows[1]["text"], "c"], {"too_long": 1})
+    with pytest.raises(RecipeError, match=r"a\.jsonl:1[\s\S]*160 for each of its values; its 4,002 values"):
+        list(read_documents([tmp_path / "a.jsonl"], ReadOptions(max_line_bytes=100_000)))
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_page_that_is_too_large_is_told_before_it_is_decoded(tmp_path, monkeypatch, dictionary):
+    """Also one beside which there are small ones, and a dictionary."""
+    texts = ["short", *(f"{number} " + "word " * 2000 for number in range(100))]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", use_dictionary=dictionary)
+    monkeypatch.setattr("recipe.text.tables.most_together", lambda options: 500_000)
+    assert quarantined(tmp_path / "a.parquet") == ([], {"too_long": 1})
+    pq.write_table(
+        pa.table({"text": texts, "other": ["x" * 20_000] * 101}), tmp_path / "a.parquet",
+        use_dictionary=False, write_batch_size=10, data_page_size=10_000,
+    )  # fmt: skip
+    assert quarantined(tmp_path / "a.parquet") == (texts, {})
+    with pytest.raises(RecipeError, match=r"a\.parquet[\s\S]*decoded whole; one has 1,0\d\d,\d\d\d:"):
+        pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", use_dictionary=dictionary)
+        list(read_documents([tmp_path / "a.parquet"]))
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd", "uncompressed"])
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_a_compressed_batch_that_is_too_large_is_told_before_it_is_decoded(
+    tmp_path, monkeypatch, compression, kind
+):
+    """One that is not compressed is mapped, and takes nothing."""
+    texts = [f"{number} " + "word " * 2000 for number in range(100)]
+    table = pa.table({"text": pa.array(texts).dictionary_encode()})
+    opened = {"file": pa.ipc.new_file, "stream": pa.ipc.new_stream}[kind]
+    options = pa.ipc.IpcWriteOptions(compression=None if compression == "uncompressed" else compression)
+    with opened(tmp_path / "a.arrow", table.schema, options=options) as writer:
+        writer.write_table(table)
+    assert quarantined(tmp_path / "a.arrow") == (texts, {})
+    monkeypatch.setattr("recipe.text.tables.most_together", lambda options: 500_000)
+    is_mapped = compression == "uncompressed"
+    assert quarantined(tmp_path / "a.arrow") == ((texts, {}) if is_mapped else ([], {"too_long": 1}))
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 100])
+def test_ids_on_disk_are_those_that_were_gathered(tmp_path, monkeypatch, length):
+    monkeypatch.setattr("recipe.text.spooled.HELD_TOKENS", 5)
+    monkeypatch.setattr("recipe.text.spooled.SLICE_TOKENS", 3)
+    ids = np.arange(length)
+    found = gathered(np.array_split(ids, 9), np.dtype("<u2"), tmp_path)
+    assert isinstance(found, Spooled) == (length > 5)
+    assert np.concatenate([*map(np.copy, slices(found)), np.zeros(0, int)]).tolist() == ids.tolist()
+    assert (len(found), tokens_digest(found).hex()) == (length, document_hash(ids))
+    assert not list(tmp_path.iterdir())
+
+
+class Whole(ByteTokenizer):
+    """Bytes that are only encoded together."""
+
+    most_whole = 300_000
+
+    def pieces(self, text):
+        yield text
+
+
+def pool_bytes(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".bin", ".idx")}
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+def test_long_texts_make_the_same_pool_whatever_is_done_with_them(tmp_path, monkeypatch, duplicates):
+    """In pieces, on disk, in processes or in this one."""
+    long = "some words é " * 100_000
+    texts = ["a", long, "b", long + "c", long] * 4
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    made = []
+    for number, (workers, held, most) in enumerate([(1, 1 << 22, 1 << 30), (2, 1000, 1 << 20), (1, 1000, 1)]):
+        monkeypatch.setattr("recipe.text.spooled.HELD_TOKENS", held)
+        monkeypatch.setattr("recipe.text.engines.local.LONG_BYTES", most)
+        monkeypatch.setattr("recipe.text.engines.choosing.SMALL_BYTES_OF_BYTES", 0)
+        monkeypatch.setattr("recipe.text.tokenise.LONG", 1 << (18 if number else 30))
+        options = PrepareOptions(workers=workers, duplicates=duplicates)
+        prepare_pool([tmp_path / "a.jsonl"], tmp_path / str(number), ByteTokenizer(), options).close()
+        made.append(pool_bytes(tmp_path / str(number)))
+    assert made[0] == made[1] == made[2]
+
+
+def test_a_text_that_can_only_be_encoded_whole_is_a_bad_record_above_what_fits(tmp_path, monkeypatch):
+    monkeypatch.setattr("recipe.text.tokenise.LONG", 1000)
+    texts = ["a", "é" * 150_000, "é" * 150_001, "x" * 300_000, "x" * 300_001]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    with pytest.raises(RecipeError) as error:
+        prepare_pool([tmp_path / "a.jsonl"], tmp_path / "pool", Whole())
+    assert "a.jsonl:3" in str(error.value)
+    assert "at most 300,000 bytes that the tokenizer bytes has to encode together" in str(error.value)
+    assert "--max-line-bytes 268437246" in str(error.value)
+    read = ReadOptions(on_bad="skip")
+    with prepare_pool([tmp_path / "a.jsonl"], tmp_path / "pool", Whole(), PrepareOptions(read=read)) as pool:
+        assert pool.card.source["read"]["quarantined"] == {"too_long": 2}
+        assert (pool.num_documents, pool.card.body_tokens) == (3, 600_001)
+    read = ReadOptions(max_line_bytes=268437246)
+    with prepare_pool([tmp_path / "a.jsonl"], tmp_path / "more", Whole(), PrepareOptions(read=read)) as pool:
+        assert pool.num_documents == 5
