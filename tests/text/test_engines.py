@@ -36,6 +36,12 @@ if find_spec("ray") is None:
 
 BYTES = ByteTokenizer()
 STORE = 150 << 20
+STEADY = {
+    "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_health_check_timeout_ms": "120000",
+}
+"""Not given up: a worker on a machine with little memory left, and what answers late on a slow one."""
 DOCUMENTS, TASKS = 1200, 12
 """Of `corpus`; about so many tasks."""
 
@@ -44,10 +50,13 @@ DOCUMENTS, TASKS = 1200, 12
 def environment():
     """Ray's files in a folder with a short name, and a key of its own for its clusters.
 
-    Ray, once imported, does not look for a key again: it is imported when the key is there.
+    The name is that of sockets, too, which may have a hundred letters: it is not below any TMPDIR. Ray, once
+    imported, does not look for a key again: it is imported when the key is there.
     """
-    folder = Path(mkdtemp(prefix="ray"))
+    folder = Path(mkdtemp(prefix="ray", dir="/tmp"))
     with pytest.MonkeyPatch.context() as patch:
+        for name, value in STEADY.items():
+            patch.setenv(name, value)
         patch.setenv("RAY_TMPDIR", str(folder))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_AUTH_MODE", "token")
