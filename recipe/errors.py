@@ -57,3 +57,7 @@ class RecipeError(Exception):
     def __reduce__(self) -> tuple[type[RecipeError], tuple[str, tuple[Problem, ...]]]:
         """Survive a trip between processes."""
         return (type(self), (self.title, self.problems))
+
+
+class ContentError(RecipeError):
+    """A fault of what was given to be stored: the same again fails again, so nothing is kept for going on."""
