@@ -92,7 +92,7 @@ class Block:
     ``dropped``: tokens that this opening left out, by reason; ``place``: which block it is;
     ``multiple``: every piece takes a multiple of so many positions; ``aligned``: cuts that were moved back,
     cuts that stayed although nothing permits them, starts that were moved; ``duplicates``: windows that were
-    left out as such.
+    left out as such; ``looked``: requests and bytes that it took to look at texts in a store.
     """
 
     documents: NDArray[np.int64]
@@ -105,6 +105,7 @@ class Block:
     multiple: int = 1
     aligned: tuple[int, int, int] = (0, 0, 0)
     duplicates: int = 0
+    looked: tuple[int, int] = (0, 0)
 
     @property
     def num_sequences(self) -> int:
@@ -182,6 +183,7 @@ def plan_block(
         multiple=rule.document_multiple,
         aligned=made.aligned,
         duplicates=made.duplicates,
+        looked=made.looked,
     )
 
 
@@ -239,6 +241,7 @@ class _Arranged(NamedTuple):
     dropped: dict[str, int]
     aligned: tuple[int, int, int]
     duplicates: int
+    looked: tuple[int, int]
 
 
 def _arrange(
@@ -251,7 +254,7 @@ def _arrange(
     ``state``: lengths and marks; int64[n] tokens that may be shown of each document; runs; depth.
     """
     (pool, place, documents), (measured, shown, runs, depth) = at, state
-    aligned, duplicates = (0, 0, 0), 0
+    aligned, duplicates, looked = (0, 0, 0), 0, (0, 0)
     relations = relations_of(pool, rule, documents, (measured, shown))
     kept = separators_kept(pool, rule, place, documents)
     if rule.method == "concat":
@@ -259,7 +262,7 @@ def _arrange(
         if relations is not None:
             pieces, row_of_piece = joined_rows(pieces, row_of_piece, relations.units)
     else:
-        (pieces, dropped, counted), duplicates = _slice(measured, runs, rule, at)
+        (pieces, dropped, counted, looked), duplicates = _slice(measured, runs, rule, at)
         aligned = tuple(counted.tolist())
         if rule.fim is not None:
             draw_key = key(place.seed, place.epoch, "transform", order_name(pool, place))
@@ -274,7 +277,7 @@ def _arrange(
     served = permute_range(0, num_rows, max(1, num_rows), shuffle)
     order, ends = in_rows(row_of_piece, served)
     by_reason = {r: int(n) for r, n in zip(REASONS, dropped, strict=True) if n}
-    return _Arranged(Rows(pieces.take(order), ends), by_reason, aligned, duplicates)
+    return _Arranged(Rows(pieces.take(order), ends), by_reason, aligned, duplicates, looked)
 
 
 def _slice(

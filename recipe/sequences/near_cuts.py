@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 from recipe.config import Rule
 from recipe.errors import RecipeError
 from recipe.pools import Pool
+from recipe.pools.remote.ranges import Runs
 from recipe.sequences.boundaries import Edges, section_table
-from recipe.sequences.pieces import Documents, Pieces, body_starts
+from recipe.sequences.glimpses import IS_FULL, UNSEEN, WANTED, Glimpses
+from recipe.sequences.pieces import Documents, body_starts
 from recipe.sequences.slicing import Sliced
 from recipe.sequences.windows import Reading
 
-GROUP_BYTES = 16 << 20
-"""Bytes of documents of a pool in a store that are in memory at once while they are cut."""
+WIDTHS = {"number": 16, "word": 16, "sentence": 64, "line": 128, "paragraph": 256}
+"""Tokens before a window's end in which a cut of each kind is looked for at first, in a pool in a store."""
+ROUNDS = 24
+"""Windows of a document that are looked at one after the other; of one with more, several at once."""
 
 
 def edges_of(pool: Pool, rule: Rule) -> Edges:
@@ -54,7 +58,7 @@ def reading_of(
 
     Args:
         pool: parts with documents that may be cut, or begin inside an overlap, are mapped; others are not.
-            Of a pool in a store these documents are fetched.
+            Of one in a store nothing is: what is looked at has to be fetched.
         rule: how they are cut.
         of: int64[n] numbers of the documents that runs index, and their lengths and marks.
         runs: int64[k, 3]: (document, a, b).
@@ -68,18 +72,13 @@ def reading_of(
     """
     numbers, measured = of
     stored = body_starts(pool, numbers, measured)
-    first = np.minimum(rule.window - 1, rule.room - measured.fronts)
-    index = np.unique(runs[(runs[:, 1] > 0) | (runs[:, 2] > first[runs[:, 0]]), 0])
     addresses, held = np.zeros(len(numbers), np.uint64), list[NDArray[np.generic]]()
-    if rule.align != "section" and len(pool.erased):
-        _refuse_erased(pool, numbers[index])
-    if rule.align != "section" and pool.layout.remote is not None:
-        memory, place = _fetched(pool, numbers[index], stored[index], measured.tokens[index])
-        held.append(memory)
-        addresses[index] = (place + memory.__array_interface__["data"][0]).astype(np.uint64)
-    elif rule.align != "section":
+    if rule.align != "section":
+        index = np.unique(runs[_are_cut(rule, measured, runs), 0])
+        if len(pool.erased):
+            _refuse_erased(pool, numbers[index])
         part_of = np.searchsorted(pool.part_documents, numbers[index], side="right") - 1
-        for part in np.unique(part_of).tolist():
+        for part in [] if pool.layout.remote is not None else np.unique(part_of).tolist():
             tokens = pool.part(part)
             held.append(tokens)
             here = index[part_of == part]
@@ -87,6 +86,13 @@ def reading_of(
             addresses[here] = (at + tokens.__array_interface__["data"][0]).astype(np.uint64)
     marker = np.empty(0, pool.token_dtype)
     return Reading(marker, addresses, stored, edges_of(pool, rule)), held
+
+
+def _are_cut(rule: Rule, measured: Documents, runs: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool[k]: runs that are longer than a window, or begin inside a document."""
+    first = np.minimum(rule.window - 1, rule.room - measured.fronts)
+    cut: NDArray[np.bool_] = (runs[:, 1] > 0) | (runs[:, 2] > first[runs[:, 0]])
+    return cut
 
 
 def _refuse_erased(pool: Pool, cut: NDArray[np.int64]) -> None:
@@ -101,21 +107,6 @@ def _refuse_erased(pool: Pool, cut: NDArray[np.int64]) -> None:
             fix="put the folder back that holds them until the run has read these blocks to their end; what "
             "was served of them before can only be computed again with it",
         )
-
-
-def _fetched(
-    pool: Pool, numbers: NDArray[np.int64], stored: NDArray[np.int64], tokens: NDArray[np.int64]
-) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
-    """Bodies of documents of a pool in a store, in memory; and at which byte of it each begins."""
-    assert pool.layout.remote is not None
-    width = pool.token_dtype.itemsize
-    parts = np.searchsorted(pool.part_documents, numbers, side="right") - 1
-    starts = (stored - pool.part_offsets[parts]) * width
-    names = [pool.layout.file_name(part) for part in range(pool.num_parts)]
-    memory, runs = pool.layout.remote.gather(
-        names, np.stack([parts, starts, starts + tokens * width], axis=1)
-    )
-    return memory, runs.place
 
 
 def cut_near(
@@ -135,20 +126,98 @@ def cut_near(
     pool, rule, numbers = of
     if rule.align == "none":
         return cut(runs, None)
-    sliced: list[Sliced] = []
-    for some in _groups(pool, rule, measured, runs):
-        reading, _held = reading_of(pool, rule, (numbers, measured), some)
-        sliced.append(cut(some, reading))
-    if len(sliced) == 1:
-        return sliced[0]
-    pieces = Pieces(*(np.concatenate(columns) for columns in zip(*(s.pieces for s in sliced), strict=True)))
-    dropped, aligned = (np.sum([s[k] for s in sliced], axis=0) for k in (1, 2))
-    return Sliced(pieces, dropped, aligned)
+    reading, _held = reading_of(pool, rule, (numbers, measured), runs)
+    if pool.layout.remote is None or rule.align == "section":
+        return cut(runs, reading)
+    looked = np.zeros(2, np.int64)
+
+    def fetch(wants: NDArray[np.int64]) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
+        memory, read = _fetched(pool, (numbers, runs, reading.places), wants)
+        looked[:] += (read.num_requests, read.num_bytes)
+        return memory, read.place
+
+    seen = nothing_seen(rule, measured, runs)
+    sliced = cut_seen(seen, fetch, lambda seen: cut(runs, reading._replace(glimpses=seen)))
+    return sliced._replace(looked=(int(looked[0]), int(looked[1])))
 
 
-def _groups(pool: Pool, rule: Rule, measured: Documents, runs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Runs, as many at a time as their tokens are read for: all, but for texts of a pool in a store."""
-    if pool.layout.remote is None or rule.align == "section" or not len(runs):
-        return [runs]
-    ends = np.cumsum(measured.tokens[runs[:, 0]]) * pool.token_dtype.itemsize
-    return np.split(runs, np.flatnonzero(np.diff(ends // GROUP_BYTES)) + 1)
+def cut_seen(
+    seen: Glimpses,
+    fetch: Callable[[NDArray[np.int64]], tuple[NDArray[np.generic], NDArray[np.int64]]],
+    cut: Callable[[Glimpses], Sliced],
+) -> Sliced:
+    """Cut runs whose texts are not at hand.
+
+    Args:
+        seen: of :func:`nothing_seen`.
+        fetch: of int64[n, 3] run, first token and end, sorted by run: memory that holds these tokens, and
+            int64[n] at which byte of it each stretch begins.
+        cut: cuts the runs as far as the tokens seen let it.
+    """
+    while True:
+        sliced = cut(seen)
+        wants = seen.wants[: int(seen.cursor[WANTED])]
+        if not (len(wants) or seen.cursor[IS_FULL]):
+            return sliced
+        if seen.cursor[IS_FULL]:
+            seen = _with_slots(seen)
+        memory, place = fetch(wants)
+        seen = seen._replace(
+            cursor=np.zeros(4, np.int64),
+            views=np.ascontiguousarray(wants[:, 1:]),
+            view_of=np.searchsorted(wants[:, 0], np.arange(len(seen.slots))),
+            addresses=(place + memory.__array_interface__["data"][0]).astype(np.uint64),
+            wants=np.empty_like(seen.wants),
+        )
+
+
+def nothing_seen(rule: Rule, measured: Documents, runs: NDArray[np.int64]) -> Glimpses:
+    """The first look at runs of a pool in a store."""
+    strides = rule.strides or (rule.stride,) * 3
+    windows = (runs[:, 2] - runs[:, 1]) // min(strides) + 1
+    windows[~_are_cut(rule, measured, runs)] = 0
+    depth = -(-windows // ROUNDS)
+    # of each window its cut and its start; more where cuts move back far
+    slots = np.zeros(len(runs) + 1, np.int64)
+    np.cumsum(3 * windows + 2, out=slots[1:])
+    room = int((3 * depth + 4).sum())
+    return Glimpses(
+        cursor=np.zeros(4, np.int64),
+        slots=slots,
+        answers=np.full(slots[-1], UNSEEN, np.int64),
+        views=np.empty((0, 2), np.int64),
+        view_of=np.zeros(len(runs) + 1, np.int64),
+        addresses=np.empty(0, np.uint64),
+        wants=np.empty((room, 3), np.int64),
+        depth=depth,
+        width=WIDTHS[rule.align],
+        stride=rule.stride,
+        window=rule.window,
+    )
+
+
+def _with_slots(seen: Glimpses) -> Glimpses:
+    """The same with twice the slots for every run."""
+    before, sizes = seen.slots, np.diff(seen.slots)
+    slots = np.zeros(len(before), np.int64)
+    np.cumsum(2 * sizes, out=slots[1:])
+    answers = np.full(slots[-1], UNSEEN, np.int64)
+    answers[np.arange(before[-1]) + np.repeat(slots[:-1] - before[:-1], sizes)] = seen.answers
+    return seen._replace(slots=slots, answers=answers)
+
+
+def _fetched(
+    pool: Pool, of: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], wants: NDArray[np.int64]
+) -> tuple[NDArray[np.generic], Runs]:
+    """Stretches of documents of a pool in a store, in memory, and where they are in it.
+
+    ``of``: numbers of documents, the runs, and where each document's body begins, counted over the pool.
+    """
+    assert pool.layout.remote is not None
+    numbers, runs, places = of
+    index, width = runs[wants[:, 0], 0], pool.token_dtype.itemsize
+    parts = np.searchsorted(pool.part_documents, numbers[index], side="right") - 1
+    begin = places[index] - pool.part_offsets[parts]
+    spans = np.stack([parts, *((begin[:, None] + wants[:, 1:]) * width).T], axis=1)
+    names = [pool.layout.file_name(part) for part in range(pool.num_parts)]
+    return pool.layout.remote.gather(names, spans)

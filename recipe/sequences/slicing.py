@@ -98,12 +98,14 @@ class Sliced(NamedTuple):
     """Pieces, and what became of the rest.
 
     ``dropped`` int64[5]: tokens by reason, in the order of ``REASONS``; ``aligned`` int64[3]: cuts moved
-    back, cuts that stayed although nothing permits them, starts moved.
+    back, cuts that stayed although nothing permits them, starts moved; ``looked``: requests and bytes that
+    it took to look at texts in a store.
     """
 
     pieces: Pieces
     dropped: NDArray[np.int64]
     aligned: NDArray[np.int64]
+    looked: tuple[int, int] = (0, 0)
 
 
 def slice_documents(

@@ -2,7 +2,7 @@
 
 Where nothing is aligned, ``reading`` is None and the loop sees lengths alone; the compiler leaves all of
 alignment out, also the arrays that only alignment takes: to hand one on costs as much as to cut a piece.
-Otherwise it looks at the tokens near cuts, in mapped parts.
+Otherwise it looks at the tokens near cuts: in mapped parts, or in stretches that were fetched.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recipe.maths.kernels import imported, inlined, kernel
 from recipe.sequences.boundaries import Edges, first_edge, last_edge
+from recipe.sequences.glimpses import UNSEEN, Glimpses, begin_run, first_glimpsed, last_glimpsed, no_glimpses
 from recipe.sequences.pieces import ALONE, ENDS, HAS_BOS, HAS_EOS, REASONS, WRAPPED, Documents, Pieces
 
 _carray = imported("numba", "carray")
@@ -48,12 +49,14 @@ class Reading(NamedTuple):
 
     ``marker``: an empty array of the tokens' type; ``addresses`` uint64[num_documents]: of the first body
     token, 0 where it is not looked at; ``places`` int64[num_documents]: the same, counted over the pool.
+    ``glimpses``: of texts that are not at hand as a whole.
     """
 
     marker: NDArray[Any]
     addresses: NDArray[np.uint64]
     places: NDArray[np.int64]
     edges: Edges
+    glimpses: Glimpses = no_glimpses()
 
 
 MOVED, UNALIGNED, STARTS = range(3)
@@ -70,8 +73,14 @@ def _cut_back(span: tuple[int, int, int], at: tuple[int, int], within: int, look
     (last, stop, end), (reading, aligned) = span, looking
     if stop >= end:
         return end
-    tokens = _carray(_pointer(reading.addresses[at[0]]), (at[1],), reading.marker.dtype)
-    found = last_edge(tokens, max(last + 1, stop - within), stop, reading.edges, reading.places[at[0]])
+    low = max(last + 1, stop - within)
+    if len(reading.glimpses.cursor):
+        found = last_glimpsed(reading, at, (low, stop))
+        if found == UNSEEN:  # the run goes on when it is looked at again
+            return last
+    else:
+        tokens = _carray(_pointer(reading.addresses[at[0]]), (at[1],), reading.marker.dtype)
+        found = last_edge(tokens, low, stop, reading.edges, reading.places[at[0]])
     if found < 0:
         aligned[UNALIGNED] += 1
         return stop
@@ -85,8 +94,11 @@ def _start_forward(span: tuple[int, int], at: tuple[int, int], looking: tuple[An
     (start, fresh), (reading, aligned) = span, looking
     if start == 0 or start >= fresh:
         return start
-    tokens = _carray(_pointer(reading.addresses[at[0]]), (at[1],), reading.marker.dtype)
-    found = first_edge(tokens, start, fresh - 1, reading.edges, reading.places[at[0]])
+    if len(reading.glimpses.cursor):
+        found = first_glimpsed(reading, at, (start, fresh - 1))
+    else:
+        tokens = _carray(_pointer(reading.addresses[at[0]]), (at[1],), reading.marker.dtype)
+        found = first_edge(tokens, start, fresh - 1, reading.edges, reading.places[at[0]])
     if found <= start:
         return start
     aligned[STARTS] += 1
@@ -221,6 +233,8 @@ def cut_runs(
     k = 0
     for r in range(len(runs)):
         document, a, b = runs[r, 0], runs[r, 1], runs[r, 2]
+        if reading is not None:
+            begin_run(reading.glimpses, r)
         n, bos = documents.tokens[document], documents.bos[document]
         front = front_of(documents, document)
         first = first_window(front, cutting)
