@@ -41,10 +41,10 @@ from recipe.pools.leads import LEADS_DTYPE, leads_of
 from recipe.pools.lengths import added
 from recipe.pools.megatron import read_index
 from recipe.pools.npy_files import file_record, write_npy
-from recipe.pools.part import FinishedPart, leads_path, rows_path
+from recipe.pools.part import FinishedPart, rows_path
 from recipe.pools.pool import Pool
-from recipe.pools.repeats import repeats_of, repeats_path
-from recipe.pools.sections import Boundaries, sections_path
+from recipe.pools.repeats import repeats_of
+from recipe.pools.sections import Boundaries
 from recipe.pools.settings import SETTINGS_NAME, PoolSettings
 from recipe.pools.table import TableWriter, regrouped, row_groups
 from recipe.pools.unique import Keys
@@ -61,7 +61,7 @@ def close_pool(
     dropped: Mapping[str, Any],
     extends: Pool | None = None,
 ) -> None:
-    """Write everything a pool has beside its parts, the card last, and remove what only the writing needed.
+    """Write everything a pool has beside its parts, the card last.
 
     Raises:
         RecipeError: a document id is repeated, a group's documents are scattered, or a section needs one
@@ -90,12 +90,13 @@ def close_pool(
     if extends is not None:
         card = _as_extended(card, folder, extends, records)
     write_durably(folder / CARD_NAME, card_text(card))
-    for part in parts:
-        rows_path(folder, part.record.name).unlink()
-        sections_path(folder, part.record.name).unlink(missing_ok=True)
-        leads_path(folder, part.record.name).unlink(missing_ok=True)
-        repeats_path(folder, part.record.name).unlink(missing_ok=True)
-        (folder / f"{part.record.name}.json").unlink()
+
+
+def remove_notes(folder: Path) -> None:
+    """Remove what only the writing needed: from a folder that has its card, and may have lost some of it."""
+    for path in folder.glob("part-*"):
+        if path.suffix not in (".bin", ".idx"):
+            path.unlink()
     (folder / SETTINGS_NAME).unlink()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import ContentError, Problem
 from recipe.pools.leads import part_leads
 from recipe.pools.megatron import read_index
 from recipe.pools.part import FinishedPart
@@ -68,7 +68,7 @@ def joined(
         before: what the pool that is extended has.
 
     Raises:
-        RecipeError: a needed section that is not there, or two of one id.
+        ContentError: a needed section that is not there, or two of one id.
     """
     if before is None and not any(part.has_sections for part in parts):
         return None
@@ -88,7 +88,7 @@ def joined(
             problems += scope.add(number, entry, span)
     rows += scope.rows(problems)
     if problems:
-        raise RecipeError(str(folder), problems[:_SHOWN_PROBLEMS])
+        raise ContentError(str(folder), problems[:_SHOWN_PROBLEMS])
     old = [] if before is None or before.needs is None else [before.needs]
     needs = [*old, *([np.array(sorted(rows, key=lambda row: row[0]), np.int64)] if rows else [])]
     return Boundaries(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import ContentError, Problem
 from recipe.pools.table import either
 
 _SHOWN = 5
@@ -37,7 +37,7 @@ class Keys:
         ``extended``: first documents that are those of a pool that is extended.
 
         Raises:
-            RecipeError: naming the first keys at fault and both documents.
+            ContentError: naming the first keys at fault and both documents.
         """
         hashes = np.frombuffer(self._hashes, np.int64)
         hashes.sort()
@@ -46,7 +46,7 @@ class Keys:
             return
         problems = self._repeated(twice, tables(), extended)
         if problems:
-            raise RecipeError(str(folder).removesuffix(".partial"), problems)
+            raise ContentError(str(folder).removesuffix(".partial"), problems)
 
     def _repeated(self, twice: NDArray[np.int64], tables: Iterable[pa.Table], extended: int) -> list[Problem]:
         first: dict[int | str, int] = {}

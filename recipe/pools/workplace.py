@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,13 +34,47 @@ def sync(path: Path) -> None:
 
 def write_durably(path: Path, data: bytes) -> None:
     """Write a small file so that it is there whole or not at all."""
+    with written_durably(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def written_durably(path: Path) -> Iterator[BinaryIO]:
+    """A file to be written that is there whole, or not at all."""
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("wb") as file:
-        file.write(data)
+        yield file
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
     sync(path.parent)
+
+
+def move_whole(folder: Path, path: Path) -> None:
+    """Give a folder that is whole its place, in one step: also on another disk, where it is copied first."""
+    tidy(folder)
+    try:
+        folder.rename(path)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        copy = unfinished_folder(path)
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder, copy)
+        for file in copy.iterdir():
+            sync(file)
+        copy.rename(path)
+        shutil.rmtree(folder)
+    sync(path.parent)
+
+
+def tidy(folder: Path) -> None:
+    """Remove the lock of a writer that was killed between giving a folder its name and letting go."""
+    path = folder / _LOCK
+    if path.is_file():
+        with path.open("rb") as lock, suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink(missing_ok=True)
 
 
 def is_used(path: Path) -> bool:
@@ -78,6 +112,8 @@ class Workplace:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = self._take_lock()
         except OSError as error:
+            with suppress(OSError):  # it may hold what somebody began
+                self.folder.rmdir()
             raise RecipeError.single(
                 str(path), str(error.filename or path), given=error.strerror or str(error),
                 expected="a place where a folder can be made", fix="choose another path, or free this one",
@@ -99,12 +135,16 @@ class Workplace:
             if file.name != _LOCK and file.name not in names:
                 file.unlink()
 
-    def publish(self) -> None:
-        """Give the folder its final name, in one step, after all its files are on the disk."""
+    def sync(self) -> None:
+        """Bring all its files to the disk."""
         for file in self.folder.iterdir():
             if file.name != _LOCK:
                 sync(file)
         sync(self.folder)
+
+    def publish(self) -> None:
+        """Give the folder its final name, in one step, after all its files are on the disk."""
+        self.sync()
         try:
             self.folder.rename(self.path)
         except OSError:
@@ -185,6 +225,8 @@ def _same_file(path: Path, file: BinaryIO) -> bool:
 def _refuse_existing(path: Path) -> None:
     if not is_used(path):
         return
+    if path.is_dir():
+        tidy(path)
     kind = "a pool" if (path / "card.json").exists() else "a folder with files" if path.is_dir() else "a file"
     raise RecipeError.single(
         str(path), str(path), given=f"{kind} that is there already", expected="a path where nothing is yet",

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import ContentError, Problem, RecipeError
 from recipe.pools.adopting import adopt_parts, check_extends, extended_source
-from recipe.pools.closing import close_pool
+from recipe.pools.card import CARD_NAME, read_card
+from recipe.pools.closing import close_pool, remove_notes
 from recipe.pools.opening import open_pool
 from recipe.pools.part import Batch, FinishedPart, PartWriter
 from recipe.pools.pool import Pool
@@ -104,6 +105,8 @@ class PoolWriter:
             self._place.discard()
             raise
         self.num_documents = sum(part.record.documents for part in self._finished)
+        if self._is_whole():
+            self.num_documents = read_card(self._place.folder).num_documents
         """Documents taken so far, those of finished parts of an interrupted write included."""
         self._flushed = self.num_documents
 
@@ -181,7 +184,10 @@ class PoolWriter:
         """
         self._finish_part()
         with self._place.disk_errors():
-            close_pool(self._place.folder, self.settings, self._finished, dropped or {}, self._extends)
+            if not self._is_whole():
+                close_pool(self._place.folder, self.settings, self._finished, dropped or {}, self._extends)
+            self._place.sync()
+            remove_notes(self._place.folder)
             self._place.publish()
         return open_pool(self.path, self.path.name)
 
@@ -191,9 +197,8 @@ class PoolWriter:
             self._part.give_up()
             self._part = None
         if keep_parts:
-            self._place.keep_only(
-                {SETTINGS_NAME, *(name for part in self._finished for name in part.file_names)}
-            )
+            if not self._is_whole():
+                self._keep(self._finished)
             self._place.release()
         else:
             self._place.discard()
@@ -205,21 +210,32 @@ class PoolWriter:
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """Give up what is not closed; finished parts stay only where a later write can use them."""
         if self._place.held:
-            self.abort(keep_parts=self._resumable)
+            is_at_fault = kind is not None and issubclass(kind, ContentError)
+            self.abort(keep_parts=self._resumable and not is_at_fault)
 
     def _begin(self, extends: Pool | None) -> list[FinishedPart]:
         """Finished parts of an earlier write with the same settings, and of the pool that is extended."""
         finished: list[FinishedPart] = []
         settings = self._place.folder / SETTINGS_NAME
         if self._resumable and settings.is_file() and settings.read_bytes() == self.settings.to_json():
+            if self._is_whole():
+                return finished
             while (file := self._part_file(len(finished))).is_file():
                 finished.append(FinishedPart.from_json(file.read_bytes()))
-        self._place.keep_only({SETTINGS_NAME, *(name for part in finished for name in part.file_names)})
+        self._keep(finished)
         with self._place.disk_errors():
             write_durably(settings, self.settings.to_json())
             if extends is not None:
                 finished += adopt_parts(extends, self._place.folder, len(finished))
         return finished
+
+    def _is_whole(self) -> bool:
+        """Whether everything is written, and the folder has to get its name only."""
+        return (self._place.folder / CARD_NAME).is_file()
+
+    def _keep(self, finished: Sequence[FinishedPart]) -> None:
+        """Remove all but these parts."""
+        self._place.keep_only({SETTINGS_NAME, *(name for part in finished for name in part.file_names)})
 
     def _part_file(self, number: int) -> Path:
         return self._place.folder / f"part-{number:05d}.json"
@@ -286,7 +302,7 @@ class PoolWriter:
             )
             for at in first[:_SHOWN_PROBLEMS]
         ]
-        raise RecipeError(str(self.path), problems)
+        raise ContentError(str(self.path), problems)
 
     def _key(self, key: object) -> int | str:
         """An id or group as a whole number or text of Python."""
@@ -301,7 +317,7 @@ class PoolWriter:
         return number
 
     def _refused(self, given: str, expected: str) -> RecipeError:
-        return RecipeError.single(
+        return ContentError.single(
             str(self.path), f"document {self.num_documents}", given=given, expected=expected,
             fix="correct the document, or leave it out",
         )  # fmt: skip

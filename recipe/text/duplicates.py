@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import ContentError, Problem
 from recipe.pools.card import canonical_json
 from recipe.pools.contents import RANGE_DOCUMENTS, Contents, equal_documents
 from recipe.pools.pool import Pool
@@ -77,7 +77,7 @@ def place_documents(folder: Path, num_tasks: int, rule: Rule) -> Placed:
     Memory: a byte a document, 24 bytes for each that gets tags of others, and one range of hashes.
 
     Raises:
-        RecipeError: a document that others need sections of is in one split, and its text in another.
+        ContentError: a document that others need sections of is in one split, and its text in another.
     """
     if (folder / FINISHED).is_file():
         return Placed(np.load(folder / PLACES), JoinedTags(folder / TAGS, np.load(folder / TAG_PLACES)))
@@ -125,7 +125,7 @@ class _Decided:
                         new = [number - known for number in numbers[len(old) :]]
                         self._settle({self._known_splits[pool] for pool in pools}, new)
         if self._problems:
-            raise RecipeError("splits", self._problems[:_SHOWN])
+            raise ContentError("splits", self._problems[:_SHOWN])
 
     def _settle(self, known: set[int], copies: list[int]) -> None:
         """Decide about the copies of one text; ``known``: splits of pools that have it already."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recipe.errors import RecipeError
+from recipe.errors import ContentError, RecipeError
 from recipe.pools.beside import QUARANTINE_NAME, RECORD_NAME, sealed_record
 from recipe.pools.card import json_object
 from recipe.pools.pool import Pool
@@ -19,7 +18,6 @@ from recipe.pools.split_record import has_record, write_record
 from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
 from recipe.text.counts import Counted
-from recipe.text.documents import RecordsError
 from recipe.text.duplicates import AS_DUPLICATE, AS_OTHER_SPLIT, Placed, Rule, place_documents
 from recipe.text.engines import check_engine
 from recipe.text.extending import check_groups, check_new_ids
@@ -161,7 +159,7 @@ class _Preparation:
 
     def run(self) -> list[Pool]:
         """The pools: as they are, or made."""
-        if (pools := self._all_existing()) is not None:
+        if not self.spill.exists() and (pools := self._all_existing()) is not None:
             return pools
         self.out.parent.mkdir(parents=True, exist_ok=True)
         with held(self.spill, lambda: self._say(f"waiting for another process that prepares {self.out}")):
@@ -172,7 +170,7 @@ class _Preparation:
                     pools = self._all_existing()  # they may have been made while this process waited
                     pools = self._made() if pools is None else pools
             except BaseException as error:
-                if isinstance(error, RecordsError) or not has_finished(self.spill):
+                if isinstance(error, ContentError) or not has_finished(self.spill):
                     remove(self.spill)
                 raise
             remove(self.spill)
@@ -203,8 +201,10 @@ class _Preparation:
             check_counts(self.out, self.rule, placed, tally.kept)
         self._check_extended(read, placed)
         for target in self.targets:
-            if target.existing(self.source, overwrite=self.options.overwrite) is None:
-                self._second_pass(read, Counted(tally, placed), target)
+            is_there = target.existing(self.source, overwrite=self.options.overwrite) is not None
+            if not is_there and not target.is_made(self.spill):
+                with target.named():
+                    self._second_pass(read, Counted(tally, placed), target)
         pools = [target.put(self.spill) for target in self.targets]
         if self.rule.split is not None:
             (self.out / QUARANTINE_NAME).unlink(missing_ok=True)
@@ -266,8 +266,6 @@ class _Preparation:
     def _second_pass(self, read: _Read, counted: Counted, target: Target) -> None:
         """Write the documents of one pool in the order of their keys."""
         path = target.place(self.spill)
-        if path != target.path and path.exists():
-            shutil.rmtree(path)
         said = {"read": counted.tally.to_plain()}
         said |= counted.split_of(self.rule, target)
         record = {"format": FORMAT, "settings": target.settings, "inputs": read.contents, **said}

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from recipe.errors import Problem
-from recipe.pools.workplace import sync
+from recipe.pools.workplace import written_durably
 from recipe.text.documents import RecordsError, Tally, place_of, repair_of
 from recipe.text.spill import read_report
 
@@ -52,8 +52,7 @@ def write_quarantine(path: Path, folder: Path, num_tasks: int) -> None:
 
     One task's rows are in memory at a time: a wrong key makes every record of a corpus one of them.
     """
-    with path.open("wb") as file:
+    with written_durably(path) as file:
         for number in range(num_tasks):
             for row in read_report(folder, number)["refused"]:
                 file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-    sync(path)

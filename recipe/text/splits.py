@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import ContentError, Problem
 from recipe.text.duplicates import Placed, Rule
 
 
@@ -12,7 +12,7 @@ def check_counts(out: Path, rule: Rule, placed: Placed, total: int) -> None:
     """Refuse a split that would hold nothing: a measure of nothing is no measure.
 
     Raises:
-        RecipeError: naming each one.
+        ContentError: naming each one.
     """
     assert rule.split is not None
     problems = [
@@ -24,4 +24,4 @@ def check_counts(out: Path, rule: Rule, placed: Placed, total: int) -> None:
         if placed.count(index) == 0 and rule.extends[index] is None
     ]  # fmt: skip
     if problems:
-        raise RecipeError(f"splits of {out}", problems)
+        raise ContentError(f"splits of {out}", problems)

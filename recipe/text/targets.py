@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recipe.errors import Problem, RecipeError
+from recipe.errors import ContentError, Problem, RecipeError
 from recipe.pools.adopting import check_extends
 from recipe.pools.beside import RECORD_NAME
 from recipe.pools.card import CARD_NAME, json_object
@@ -17,7 +18,7 @@ from recipe.pools.pool import Pool
 from recipe.pools.settings import PoolSettings
 from recipe.pools.split_record import check_others
 from recipe.pools.splits import SPLIT, Split
-from recipe.pools.workplace import is_used, refuse_inside
+from recipe.pools.workplace import is_used, move_whole, refuse_inside, tidy
 from recipe.text.inputs import Input
 from recipe.text.preparation import PrepareOptions, differences, settings_of
 from recipe.text.tokenizers import Tokenizer
@@ -41,16 +42,32 @@ class Target:
     """Everything but the inputs that decides its bytes."""
 
     def place(self, spill: Path) -> Path:
-        """Where it is written: not over what is there."""
-        return spill / f"new{self.ending}" if is_used(self.path) else self.path
+        """Where it is written: not over what is there; of a split, beside it until all pools are whole."""
+        return self._new(spill) if self.ending or is_used(self.path) else self.path
+
+    def is_made(self, spill: Path) -> bool:
+        """Whether it is whole in ``spill``, where all was made from the same, and has to be moved only."""
+        return self._new(spill).exists()
 
     def put(self, spill: Path) -> Pool:
         """The pool, in its place: what is there makes room."""
-        new = spill / f"new{self.ending}"
-        if new.exists():
-            self.path.rename(spill / f"old{self.ending}")
-            new.rename(self.path)
+        if self.is_made(spill):
+            if is_used(self.path):
+                self.path.rename(spill / f"old{self.ending}")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            move_whole(self._new(spill), self.path)
         return open_pool(self.path, self.path.name)
+
+    def _new(self, spill: Path) -> Path:
+        return spill / f"new{self.ending}"
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Faults of what it would hold are told under its own name, wherever it is written."""
+        try:
+            yield
+        except ContentError as error:
+            raise ContentError(str(self.path), error.problems) from error
 
     def restore(self, spill: Path) -> None:
         """Put the old pool back where a replacement was cut between its two renames."""
@@ -68,6 +85,7 @@ class Target:
         """
         if not is_used(self.path):
             return None
+        tidy(self.path)
         record = json_object(self.path / RECORD_NAME)
         if not (self.path / CARD_NAME).is_file():
             raise refused(self.path, "no pool", "choose another folder: only a pool is ever written over")
