@@ -35,8 +35,8 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
+        """Whether nothing was found, and everything that was asked for could be checked."""
+        return not self.findings and not self.checked.unchecked
 
     @property
     def cannot_prove(self) -> tuple[str, ...]:
@@ -53,5 +53,6 @@ class Audit:
             "budget": self.budget.to_plain(),
             "reading": {pool: reading.to_plain() for pool, reading in self.reading.items()},
             "checked": self.checked.to_plain(),
+            "unchecked": list(self.checked.unchecked),
             "cannot_prove": list(self.cannot_prove),
         }

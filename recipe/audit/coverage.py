@@ -61,6 +61,19 @@ class Coverage:
     left: Mapping[str, int] = field(default_factory=dict)
     """Stage and pool: the step by which it had run dry and left (``on_exhausted: redistribute``)."""
 
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """What was asked for and could not be looked at, in sentences; not what nobody asked for."""
+        if self.chain_only:
+            return ()
+        told = [f"pool {name}: {how}" for name, how in self.pools.items() if "not covered" in how]
+        told += [said for said in (self.parent, self.files) if "not here" in said]
+        return (*self._lost(), *told)
+
+    def _lost(self) -> list[str]:
+        rows = f"{self.unavailable:,} rows could not be computed again: their pools are not there"
+        return [rows] if self.unavailable else []
+
     def lines(self) -> list[str]:
         """The same in sentences."""
         return [*self._of_rows(), *self._of_the_rest()]
@@ -83,8 +96,7 @@ class Coverage:
             f"{self.manifests:,} manifests held against the ledger, in both directions; "
             f"contents of {self.manifests_parsed:,}"
         )
-        if self.unavailable:
-            yield f"{self.unavailable:,} rows could not be computed again: their pools are not there"
+        yield from self._lost()
 
     def _computed(self) -> str:
         rows = f"rows {self.scope}" if self.scope else "rows with a snapshot"

@@ -86,13 +86,13 @@ class Leakage:
     leaks: tuple[Leak, ...]
     """The longest ones, longest first, at most ``SHOWN``."""
     num_leaks: int
-    cannot_tell: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
     """Sentences on pools that do not say their tokenizer: that nothing was found clears none of them."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found; with ``cannot_tell``, as far as ids can be compared."""
-        return self.num_leaks == 0
+        """Whether nothing was found, and every pool says that its ids can be compared."""
+        return self.num_leaks == 0 and not self.unchecked
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -156,7 +156,7 @@ def find_leakage(
             findings.count_documents((name, part), pool.name, seen)
             anywhere.add(seen)
         findings.count_tokens((name, part), anywhere)
-    return replace(findings.result(), cannot_tell=cannot_tell(both))
+    return replace(findings.result(), unchecked=cannot_tell(both))
 
 
 class _Findings:

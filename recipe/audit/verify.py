@@ -27,9 +27,16 @@ class Check:
 
     name: str
     ok: bool | None
-    """None where nothing could be compared: neither right nor wrong."""
+    """None where nothing could be compared, or the rules leave nothing to claim: neither right nor wrong."""
     said: str
     findings: tuple[Finding, ...] = ()
+    applies: bool = True
+    """False where the rules leave nothing to claim."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it could not be checked."""
+        return self.ok is None and self.applies
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +50,18 @@ class Acceptance:
 
     @property
     def ok(self) -> bool:
-        """Whether no claim failed."""
-        return all(check.ok is not False for check in self.checks)
+        """Whether every claim was checked and holds."""
+        return not self.failed and not self.unchecked
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the claims that do not hold."""
+        return tuple(check.name for check in self.checks if check.ok is False)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The claims that could not be checked, with why."""
+        return tuple(f"{check.name}: {check.said}" for check in self.checks if check.is_open)
 
     def to_plain(self) -> dict[str, Any]:
         """What ``recipe audit verify --json`` prints."""
@@ -52,10 +69,12 @@ class Acceptance:
             "ok": self.ok,
             "subject": self.subject,
             "seed": self.seed,
+            "unchecked": list(self.unchecked),
             "checks": [
                 {
                     "check": check.name,
                     "ok": check.ok,
+                    "applies": check.applies,
                     "said": check.said,
                     "findings": [asdict(finding) for finding in check.findings],
                 }
@@ -187,9 +206,8 @@ def _check_loss(readings: Readings) -> Check:
     """The loss of a model that sees one token back, over labels as served and worked out from the texts."""
     compared, faults = readings.loss_findings()
     if not compared:
-        return open_claim(
-            "loss", "labels are repeated, moved or in rows of their own: no law to hold them to"
-        )
+        why = "labels are repeated, moved or in rows of their own: no law to hold them to"
+        return Check("loss", None, why, applies=False)
     law = f"a model of the last token alone loses on {compared:,} documents what their texts make it lose"
     return claim("loss", law, faults)
 

@@ -23,7 +23,7 @@ _NO_OPTION = (
 def as_options(error: RecipeError, args: argparse.Namespace) -> RecipeError:
     """The error with fixes that name options of the verb that was called, where they name keys of a pool.
 
-    What is wrong with a pool of a recipe (its place begins with ``pools.``, ``evaluation.`` …) is mended in the recipe.
+    What is wrong with a pool of a recipe (its place begins with one of its keys) is mended in the recipe.
 
     >>> said = RecipeError.single("f", "f.u16", given="ids", expected="an end", fix="write eos: ID")
     >>> as_options(said, argparse.Namespace(eos=None)).problems[0].fix

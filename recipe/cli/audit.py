@@ -10,6 +10,7 @@ from recipe.audit import Audit, audit_run
 from recipe.audit.coverage import Coverage
 from recipe.cli.options import add_json, add_pools_root, number, sample_of, whole
 from recipe.cli.output import print_json, print_tables, progress
+from recipe.cli.unchecked import NOT_CLEARED, add_allow_unchecked, concluded
 from recipe.errors import Problem, RecipeError
 from recipe.report.audits import audit_tables, finding_lines, limit_lines
 from recipe.report.figures import amount
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, for example runs/demo")
     _add_depth(parser)
     _add_sources(parser)
+    add_allow_unchecked(parser)
     add_json(parser)
 
 
@@ -80,20 +82,22 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Audit the run; 0 nothing is wrong, 1 something is."""
+    """Audit the run; 0 nothing is wrong, 1 something is, or could not be checked."""
     _check_options(args)
     audit = _audited(args)
     if args.served:
         audit = _with_served(audit, args)
     plain = audit.to_plain()
+    code = concluded(plain, args, wrong=bool(audit.findings))
     if args.json:
         print_json(plain)
-        return 0 if audit.ok else 1
+        return code
     verdict = _verdict(len(audit.findings), audit.checked)
     print(f"{args.run}: {verdict}\n")
     print_tables(audit_tables(plain))
-    print("\n".join([*audit.checked.lines(), "", *limit_lines(plain), "", *finding_lines(plain), verdict]))
-    return 0 if audit.ok else 1
+    ends = [verdict, *([NOT_CLEARED] if code and not audit.findings else [])]
+    print("\n".join([*audit.checked.lines(), "", *limit_lines(plain), "", *finding_lines(plain), *ends]))
+    return code
 
 
 def _audited(args: argparse.Namespace) -> Audit:
@@ -132,7 +136,7 @@ def _with_served(audit: Audit, args: argparse.Namespace) -> Audit:
             workers=args.workers,
         )
     except RecipeError as error:
-        if audit.ok:
+        if not audit.findings:
             raise
         # what the audit found is why the run cannot be opened
         said = f"batch digests: not compared, for the run cannot be opened ({error.title})"
@@ -173,7 +177,9 @@ def _verdict(findings: int, checked: Coverage) -> str:
     if checked.chain_only:
         return "nothing is wrong with the chain; its numbers were not looked at"
     open_pools = [name for name, how in checked.pools.items() if _is_open(how)]
-    left = [f"{checked.unavailable:,} rows without their pools"] if checked.unavailable else []
+    left = ["the ledger it branched from"] if "not here" in checked.parent else []
+    left += ["the files it wrote"] if "not here" in checked.files else []
+    left += [f"{checked.unavailable:,} rows without their pools"] if checked.unavailable else []
     left += [f"{checked.outside:,} rows that were not asked for"] if checked.outside else []
     sampled = checked.replayable - len(checked.replayed) if checked.sample_seed is not None else 0
     left += [f"{sampled:,} rows outside the sample"] if sampled else []

@@ -15,6 +15,7 @@ from recipe.cli.file_words import add_file_words, file_words
 from recipe.cli.found import refuse_missing
 from recipe.cli.options import add_json, add_pools_root, add_recipe_words, run_alone, split_words, whole
 from recipe.cli.output import print_json, print_tables, progress
+from recipe.cli.unchecked import NOT_CLEARED, add_allow_unchecked, concluded
 from recipe.config import Recipe, load_recipe
 from recipe.config.drawing import drawing_stages
 from recipe.config.evaluation import HeldOutConfig
@@ -40,8 +41,9 @@ Every stretch of --ngram tokens of a held-out document is looked for in every do
 recipe draws from, and shorter documents as a whole (of fewer than 8 tokens: only where a document is just
 that); what is found was compared token by token. Without --against, the pools of the recipe's `evaluation:`,
 `trainer.validation` and `trainer.final` are held out. Of a run, documents that were withdrawn before they
-were read do not count. Exit code 1: something leaks. Pools that do not say their tokenizer (token files made
-elsewhere) are compared as if it were the same, and never cleared: the answer names them.
+were read do not count. Pools that do not say their tokenizer (token files made elsewhere) are compared as if
+it were the same, and never cleared: the answer names them.
+Exit code 1: something leaks, or a pool is not cleared; with --allow-unchecked only what leaks counts.
 """
 
 Held = dict[str, HeldOutConfig]
@@ -65,11 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_file_words(parser, "held-out pools of token files made elsewhere, named by --against")
     add_pools_root(parser)
+    add_allow_unchecked(parser)
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Look for held-out text; 0 there is none, 1 there is."""
+    """Look for held-out text; 0 there is none, 1 there is, or nobody can tell."""
     if args.ngram < 1:
         raise RecipeError.single(
             "recipe audit leakage", "--ngram", given=args.ngram, expected="1 or more", fix=f"try {NGRAM}"
@@ -77,12 +80,15 @@ def execute(args: argparse.Namespace) -> int:
     with _training(args) as texts:
         found = _found(args, texts)
     plain = found.to_plain()
+    code = concluded(plain, args, wrong=bool(found.num_leaks))
     if args.json:
         print_json(plain)
-    else:
-        print_tables(leak_tables(plain))
-        print(verdict(plain))
-    return 0 if found.ok else 1
+        return code
+    print_tables(leak_tables(plain))
+    print(verdict(plain))
+    if found.unchecked and not found.num_leaks and code:
+        print(NOT_CLEARED)
+    return code
 
 
 def _found(args: argparse.Namespace, texts: Texts) -> Leakage:

@@ -11,6 +11,7 @@ from recipe.audit.verify import Acceptance, Check
 from recipe.cli.found import refuse_missing
 from recipe.cli.options import add_json, add_pools_root, check_sources, number, split_words, whole
 from recipe.cli.output import print_json, progress, say
+from recipe.cli.unchecked import NOT_CLEARED, add_allow_unchecked, concluded
 from recipe.config import load_recipe
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance import Sample, verify_package, verify_program, verify_run
@@ -52,17 +53,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=whole, metavar="N", help="of the sample, to repeat one; default: drawn anew each time"
     )
+    add_allow_unchecked(parser)
     add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Verify; 0 every claim holds, 1 one does not."""
+    """Verify; 0 every claim holds, 1 one does not, or could not be checked."""
     acceptance = _verified(args)
+    plain = acceptance.to_plain()
+    code = concluded(plain, args, wrong=bool(acceptance.failed))
     if args.json:
-        print_json(acceptance.to_plain())
-    else:
-        print("\n".join(_lines(acceptance)))
-    return 0 if acceptance.ok else 1
+        print_json(plain)
+        return code
+    print("\n".join(_lines(acceptance)))
+    if code and not acceptance.failed:
+        print(NOT_CLEARED)
+    return code
 
 
 def _verified(args: argparse.Namespace) -> Acceptance:
@@ -146,7 +152,7 @@ def _lines(acceptance: Acceptance) -> list[str]:
     width = max(len(check.name) for check in acceptance.checks)
     lines = [f"acceptance of {acceptance.subject}"]
     for check in acceptance.checks:
-        lines.append(f"  {MARKS[check.ok]:<12}{check.name:<{width}}  {check.said}")
+        lines.append(f"  {_mark(check):<12}{check.name:<{width}}  {check.said}")
         for finding in check.findings:
             lines += [
                 f"      {finding.where}",
@@ -158,11 +164,15 @@ def _lines(acceptance: Acceptance) -> list[str]:
     return [*lines, _verdict(acceptance.checks)]
 
 
+def _mark(check: Check) -> str:
+    return MARKS[check.ok] if check.applies else "no claim"
+
+
 def _verdict(checks: tuple[Check, ...]) -> str:
     failed = [check.name for check in checks if check.ok is False]
     if failed:
         return f"{len(failed)} of {len(checks)} claims failed: {', '.join(failed)}"
-    left = [check.name for check in checks if check.ok is None]
+    left = [check.name for check in checks if check.is_open]
     if left:
         return f"every claim that could be checked holds; not checked here: {', '.join(left)}"
     return "every claim holds"

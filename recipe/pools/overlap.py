@@ -26,7 +26,7 @@ class Overlap:
     """int64[n, n]: body tokens."""
     total_documents: tuple[int, ...]
     total_tokens: tuple[int, ...]
-    cannot_tell: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
     """Sentences on pools that do not say their tokenizer."""
 
     def to_plain(self) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class Overlap:
             "pools": [{"name": name, "documents": d, "tokens": t} for name, d, t in totals],
             "documents": self.documents.tolist(),
             "tokens": self.tokens.tolist(),
-            "cannot_tell": list(self.cannot_tell),
+            "unchecked": list(self.unchecked),
         }
 
 

@@ -14,6 +14,8 @@ from recipe.pools.sheet import left_out, misstated
 
 SAMPLE = 0.01
 """Share of the blocks of token files that are hashed, unless somebody says otherwise."""
+NO_HASHES = "files made elsewhere carry no hashes: sizes, indices and boundaries were compared"
+"""Of a pool whose contents nobody can hold against anything."""
 
 
 def check_soundness(
@@ -38,8 +40,7 @@ def check_soundness(
     """
     found, notes = pool.verify(full=full, sample=sample, seed=seed), list[str]()
     if pool.layout.table is None:
-        told = "files made elsewhere carry no hashes: sizes, indices and boundaries were compared"
-        return found, [told, *pool.layout.notes]
+        return found, [NO_HASHES, *pool.layout.notes]
     found += _counts(pool)
     if pool.layout.remote is not None:
         notes.append("in a store: prepare.json and what it names were not looked at")

@@ -77,9 +77,9 @@ def verdict(plain: Mapping[str, Any]) -> str:
     shorts = sum(of["short_documents"] for of in plain["held"].values())
     if shorts:
         compared += f", and {shorts:,} shorter documents as a whole"
-    unsure = list(plain["cannot_tell"])
+    unsure = list(plain["unchecked"])
     found = f"no held-out text is trained on ({compared})"
-    if not plain["ok"]:
+    if plain["num_leaks"]:
         found = f"{plain['num_leaks']:,} places where held-out text is trained on ({compared})"
     elif unsure:
         found = f"nothing was found, which clears no pool that does not say its tokenizer ({compared})"

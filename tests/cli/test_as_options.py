@@ -37,9 +37,9 @@ def fix_of(capsys, *words: str) -> str:
     "words",
     [
         ("pools", "show", "f.u16"),
-        ("pools", "verify", "f.u16"),
+        ("pools", "verify", "f.u16", "--allow-unchecked"),
         ("pools", "overlap", "f.u16", "own"),
-        ("audit", "leakage", "r.yaml", "--against", "f.u16"),
+        ("audit", "leakage", "r.yaml", "--against", "f.u16", "--allow-unchecked"),
         ("export", "f.u16", "--format", "megatron", "--to", "new"),
     ],
 )
@@ -66,7 +66,7 @@ def test_where_no_option_says_it_none_is_named(words, files, capsys):
 
 def test_what_that_fix_names_is_a_way_out(files, capsys):
     assert main(["export", "f.u16", "--format", "megatron", "--eos", "0", "--to", "pairs"]) == 0
-    assert main(["audit", "leakage", "r.yaml", "--against", "pairs"]) == 0
+    assert main(["audit", "leakage", "r.yaml", "--against", "pairs", "--allow-unchecked"]) == 0
 
 
 def test_of_a_pool_in_a_recipe_the_fix_is_the_recipes_key(files, capsys):

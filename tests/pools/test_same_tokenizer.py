@@ -55,12 +55,15 @@ def test_f6_nothing_found_in_a_pool_without_a_tokenizer_is_no_all_clear(texts, c
     own("exam", texts[8:]).close()
     Path("r.yaml").write_text(json.dumps(plain(foreign="files/foreign.u16", ours="pools/ours")))
     sentence = "cannot tell: pool foreign does not say its tokenizer; compared as if it were the same"
-    assert main(["audit", "leakage", "r.yaml", "--against", "pools/exam"]) == 0
+    assert main(["audit", "leakage", "r.yaml", "--against", "pools/exam"]) == 1
     told = capsys.readouterr().out
-    assert sentence in told
+    assert sentence in told and "--allow-unchecked accepts that" in told
     assert "no held-out text is trained on" not in told
-    assert main(["audit", "leakage", "r.yaml", "--against", "pools/exam", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cannot_tell"] == [sentence]
+    assert main(["audit", "leakage", "r.yaml", "--against", "pools/exam", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["ok"], found["unchecked"], found["num_leaks"]) == (False, [sentence], 0)
+    assert main(["audit", "leakage", "r.yaml", "--against", "pools/exam", "--allow-unchecked"]) == 0
+    assert sentence in capsys.readouterr().out, "it is named all the same"
     assert main(["pools", "overlap", "files/foreign.u16", "pools/exam", "--eos", "256"]) == 0
     assert "cannot tell: pool foreign.u16 does not say its tokenizer" in capsys.readouterr().out
 
@@ -78,7 +81,7 @@ def test_f6_where_all_say_one_tokenizer_nothing_found_clears_all(texts, capsys):
 
 def test_what_leaks_into_a_pool_without_a_tokenizer_is_found_and_both_are_told(texts):
     found = find_leakage({"foreign": made_elsewhere("foreign", texts)}, {"exam": own("exam", texts[:1])})
-    assert (found.ok, found.num_leaks, len(found.cannot_tell)) == (False, 1, 1)
+    assert (found.ok, found.num_leaks, len(found.unchecked)) == (False, 1, 1)
 
 
 def test_f6_ids_that_the_known_tokenizer_does_not_have_are_another_ones(texts):
@@ -161,7 +164,7 @@ def test_f6_files_that_were_exported_here_say_their_tokenizer(texts, capsys):
         open_pool("pairs/other", "other"),
     )
     found = find_leakage({"web": pairs}, {"exam": exam})
-    assert (found.ok, found.cannot_tell) == (False, ())
+    assert (found.ok, found.unchecked) == (False, ())
     assert tokenizer_warnings({"web": pairs, "exam": exam}) == []
     assert pairs.card.tokenizer is None
     with pytest.raises(RecipeError, match=rf"tokenizer {'b' * 64}, as the _manifest.json beside its files"):
