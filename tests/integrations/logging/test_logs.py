@@ -91,6 +91,8 @@ def test_mlflow_goes_on_in_the_same_run(run, tmp_path, monkeypatch):
 def test_wandb_writes_its_files_offline(run, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
+    for name in ("WANDB__SERVICE_WAIT", "WANDB_INIT_TIMEOUT"):
+        monkeypatch.setenv(name, "600")  # seconds, for its process to come up on a slow machine
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # wandb's own, of what it imports
         with WandbLog(tmp_path, identity(run)) as log:
