@@ -18,7 +18,8 @@ Examples:
   recipe pools texts pools/zh --to texts/zh --pool-tokenizer tokenizers/ours --file-documents 10000
 
 Lines of {id, text, metadata}: datatrove's JsonlReader reads them as they are. What it keeps goes back by
-`recipe pools dedup --keep-ids`, or is prepared anew with --tag-key metadata.
+`recipe pools dedup --keep-ids`, or is prepared anew with --tag-key metadata. Interrupted, the same command goes
+on behind the last file that was whole.
 """
 
 

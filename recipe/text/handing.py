@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recipe.errors import RecipeError
+from recipe.errors import ContentError, RecipeError
+from recipe.pools.card import canonical_json, json_object
 from recipe.pools.pool import Pool
-from recipe.pools.workplace import Workplace, is_used
+from recipe.pools.settings import SETTINGS_NAME
+from recipe.pools.workplace import Workplace, is_used, write_durably, written_durably
 from recipe.text.kinds import kind_of
 from recipe.text.pool_texts import text_of
 from recipe.text.streams import open_bytes
@@ -21,6 +23,8 @@ from recipe.text.tokenizers import Tokenizer
 FILE_DOCUMENTS = 50_000
 """Documents in one file: readers take whole files."""
 _READ = 1 << 12
+_MARK = "texts"
+"""Key of the settings beside unfinished files: they are texts, and of which pool."""
 
 
 def write_texts(
@@ -34,7 +38,8 @@ def write_texts(
     """Write the texts of a pool as JSON lines ``{id, text, metadata}``, as datatrove's reader takes them.
 
     ``id`` is the document's, as text; ``metadata`` has its tags, and ``group`` where it has one. The text is
-    what its tokens spell. Erased documents are left out.
+    what its tokens spell. Erased documents are left out. Interrupted, the same call goes on behind the last
+    file that was whole.
 
     Args:
         pool: which.
@@ -55,54 +60,71 @@ def write_texts(
     place = Workplace(folder)
     try:
         with place.disk_errors():
-            _refuse_others(place)
-            place.keep_only(set())
-            names = _write(
-                _lines(pool, tokenizer), place.folder, file_documents,
-                lambda files: tell(min(files * file_documents, pool.num_documents)),
-            )  # fmt: skip
+            done = _begun(place, pool, tokenizer, file_documents)
+            files = [place.folder / _name(number) for number in range(done)]
+            numbers = islice(_numbers(pool), done * file_documents, None)
+            for first in numbers:
+                files.append(place.folder / _name(len(files)))
+                with written_durably(files[-1]) as file:
+                    file.writelines(
+                        _lines(pool, tokenizer, chain([first], islice(numbers, file_documents - 1)))
+                    )
+                tell(min(len(files) * file_documents, pool.num_documents))
+            (place.folder / SETTINGS_NAME).unlink()
             place.publish()
+    except ContentError:
+        place.discard()
+        raise
     finally:
         if place.held:
             place.release()
-    return [folder / name for name in names]
+    return [folder / file.name for file in files]
 
 
-def _write(
-    lines: Iterator[bytes], folder: Path, file_documents: int, tell: Callable[[int], None]
-) -> list[str]:
-    """Names of the files that the lines are written into; ``tell`` is called with their number so far."""
-    names = list[str]()
-    while first := next(lines, None):
-        names.append(f"texts-{len(names):05d}.jsonl")
-        with (folder / names[-1]).open("wb") as file:
-            file.write(first)
-            file.writelines(islice(lines, file_documents - 1))
-        tell(len(names))
-    return names
+def _begun(place: Workplace, pool: Pool, tokenizer: Tokenizer, file_documents: int) -> int:
+    """Files that an interrupted call for the same left; what one for something else left is removed.
 
-
-def _refuse_others(place: Workplace) -> None:
-    """What an interrupted call left is written over; anything else may be somebody's unfinished pool."""
-    others = [path.name for path in place.folder.iterdir() if path.suffix not in (".jsonl", ".lock")]
+    Raises:
+        RecipeError: what is there may be somebody's unfinished pool.
+    """
+    settings = {_MARK: [pool.fingerprint, tokenizer.fingerprint(), file_documents, len(pool.erased)]}
+    path = place.folder / SETTINGS_NAME
+    said = json_object(path)
+    others = [
+        file.name for file in place.folder.iterdir()
+        if file.suffix not in (".jsonl", ".lock", ".tmp") and not (file == path and _MARK in said)
+    ]  # fmt: skip
     if others:
         raise RecipeError.single(
             "texts", str(place.folder), given=f"something else that was not finished ({others[0]})",
             expected="a folder where nothing is yet", fix="choose another folder, or finish what is there",
         )  # fmt: skip
+    done = 0
+    while said == settings and (place.folder / _name(done)).is_file():
+        done += 1
+    place.keep_only({SETTINGS_NAME, *map(_name, range(done))})
+    write_durably(path, canonical_json(settings))
+    return done
 
 
-def _lines(pool: Pool, tokenizer: Tokenizer) -> Iterator[bytes]:
-    erased = set(pool.erased.tolist())
+def _name(number: int) -> str:
+    return f"texts-{number:05d}.jsonl"
+
+
+def _numbers(pool: Pool) -> Iterator[int]:
+    """The documents whose texts are handed out."""
     for start in range(0, pool.num_numbers, _READ):
         numbers = np.arange(start, min(start + _READ, pool.num_numbers))
-        for row in pool.rows(numbers[pool.holds(numbers)]):
-            if row.document in erased:
-                continue
+        yield from numbers[pool.holds(numbers) & ~np.isin(numbers, pool.erased)].tolist()
+
+
+def _lines(pool: Pool, tokenizer: Tokenizer, numbers: Iterator[int]) -> Iterator[bytes]:
+    while some := list(islice(numbers, _READ)):
+        for row in pool.rows(np.array(some)):
             metadata: dict[str, Any] = dict(row.tags)
             if row.group is not None:
                 if "group" in metadata:
-                    raise RecipeError.single(
+                    raise ContentError.single(
                         f"pool {pool.name}", f"document {row.id!r}", given="a tag that is called 'group'",
                         expected="another name, where documents have groups",
                         fix="prepare the pool with the tag under another name",

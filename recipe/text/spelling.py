@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from recipe.errors import RecipeError
+from recipe.errors import ContentError
 from recipe.pools.pool import Pool
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ def spelled(pool: Pool, tokenizer: Tokenizer, number: int, ids: NDArray[Any]) ->
     """The text of some ids of a document.
 
     Raises:
-        RecipeError: ids that the tokenizer does not have: it is not the pool's.
+        ContentError: ids that the tokenizer does not have: it is not the pool's.
     """
     try:
         if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < tokenizer.vocab_size):
             raise ValueError(f"ids {ids.min()}..{ids.max()}")
         return tokenizer.decode(ids)
     except ValueError as error:
-        raise RecipeError.single(
+        raise ContentError.single(
             f"pool {pool.name}",
             "tokenizer",
             given=f"{tokenizer.spec}, for document {number} of {pool.path} with ids {ids.min()}..{ids.max()}",

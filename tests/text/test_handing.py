@@ -23,6 +23,7 @@ from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
 from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import ByteTokenizer, load_tokenizer
+from tests.text.cut import Stop, contents, stopping
 from tests.text.stored import write_jsonl
 
 BYTES = ByteTokenizer()
@@ -148,3 +149,38 @@ def test_tags_that_dedup_joined_go_out_and_come_back(tmp_path):
     back = prepare_pool([tmp_path / "texts"], tmp_path / "back", BYTES, again)
     assert [row.tags for row in back.rows([0, 1])] == [row.tags for row in pool.rows([0, 1])]
     assert passing(back, {"lang": "zh"}).sum() == passing(back, {"lang": "en"}).sum() == 1
+
+
+def test_texts_cut_anywhere_go_on_behind_the_last_whole_file(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [{"text": f"text {i}", "tag": i} for i in range(23)])
+    pool = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "pool", BYTES)
+    write_texts(pool, BYTES, tmp_path / "whole", file_documents=5)
+    out, partial = tmp_path / "out", tmp_path / "out.partial"
+    for cut in range(1, 6):
+        with pytest.raises(Stop):
+            write_texts(pool, BYTES, out, file_documents=5, tell=stopping(1)[0])
+        assert len(list(partial.glob("*.jsonl"))) == cut
+    stamp = (partial / "texts-00000.jsonl").stat().st_mtime_ns
+    write_texts(pool, BYTES, out, file_documents=5)
+    assert contents(out) == contents(tmp_path / "whole")
+    assert (out / "texts-00000.jsonl").stat().st_mtime_ns == stamp
+
+
+def test_texts_of_another_pool_are_not_gone_on_with(tmp_path):
+    for name in ("one", "two"):
+        write_jsonl(tmp_path / f"{name}.jsonl", [{"text": f"{name} {i}"} for i in range(9)])
+        prepare_pool([tmp_path / f"{name}.jsonl"], tmp_path / name, BYTES).close()
+    with open_pool(tmp_path / "one", "one") as one, pytest.raises(Stop):
+        write_texts(one, BYTES, tmp_path / "out", file_documents=4, tell=stopping(2)[0])
+    with open_pool(tmp_path / "two", "two") as two:
+        paths = write_texts(two, BYTES, tmp_path / "out", file_documents=4)
+        assert {row["text"] for row in lines_of(paths)} == {f"two {i}" for i in range(9)}
+
+
+def test_a_fault_of_the_pool_leaves_no_texts(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [{"text": f"t{i}", "group": 1, "g": i} for i in range(9)])
+    read = ReadOptions(tag_keys=("group",), group_key="g")
+    pool = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "pool", BYTES, PrepareOptions(read=read))
+    with pytest.raises(RecipeError, match="a tag that is called 'group'"):
+        write_texts(pool, BYTES, tmp_path / "out", file_documents=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "pool"]
