@@ -14,6 +14,7 @@ from recipe.mixing.balancing import balanced_order
 from recipe.mixing.dealing import dealt_rows
 from recipe.mixing.memory import Memory
 from recipe.mixing.reading import LABELS
+from recipe.mixing.served_ids import is_unchecked, refuse_impossible
 from recipe.mixing.sheets import Library
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.mixing.weighing import Weighing
@@ -136,6 +137,7 @@ class Reader:
         self._lock = threading.Lock()
         self._buffers = Buffers()
         self._stop = stop
+        self._is_unchecked = any(is_unchecked(pool) for pool in ground.pools)
         self._weighing = Weighing(ground.recipe, ground.curriculum)
 
     def span(self, step: int) -> Span | None:
@@ -257,6 +259,8 @@ class Reader:
         what = (span.sheet, rows, span.sources)
         while (slot := assemble(what, self._library.widths, page)) >= 0:
             self._library.open(slot)
+        if self._is_unchecked:
+            refuse_impossible(arrays, (span.sheet, rows, span.sources), self._ground.pools)
         batch: Batch = arrays._asdict()
         batch["pool"] = span.sheet.pool[rows]
         weights = self._weighing.of_rows(step, batch["pool"])
