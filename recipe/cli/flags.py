@@ -11,9 +11,9 @@ from recipe.cli.options import add_json, add_recipe_words, run_alone, split_word
 from recipe.cli.output import print_json
 from recipe.config import Recipe, load_recipe
 from recipe.mixing.plan import make_plan
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder, read_version
 from recipe.run.handover.trainer import trainer_settings
-from recipe.run.opening import find_place
 
 TRAINERS = ("megatron", "transformers", "flash_attention", "pytorch")
 

@@ -17,9 +17,9 @@ from recipe.report.datasheet import NONE, READ, STOCK, TAGS, datasheet_of
 from recipe.report.datasheet_pages import datasheet_tables, markdown, page
 from recipe.report.datasheet_words import LANGUAGES
 from recipe.report.spent import spent_tables, spent_to_plain
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import read_tail
-from recipe.run.opening import find_place
 from recipe.run.surviving import surviving
 from recipe.run.writes import replace_file
 

@@ -20,8 +20,8 @@ from recipe.integrations.job import expected_bytes, only_writer, repair, sink_of
 from recipe.integrations.parquet import steps_of
 from recipe.report.figures import amount, byte_size
 from recipe.run.files import SEQUENCES
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder, check_name, read_version
-from recipe.run.opening import find_place
 from recipe.run.run import Run
 from recipe.run.start import resume_or_start
 

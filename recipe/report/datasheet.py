@@ -29,9 +29,9 @@ from recipe.report.datasheet_lineage import lineage_of
 from recipe.report.pools import NOT_STATED, said
 from recipe.run.comparing.history import History, read_history
 from recipe.run.comparing.lineage_tree import totals_of
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.holdings import Holding, known_paths
-from recipe.run.opening import find_place
 from recipe.run.state import State
 from recipe.run.statement import prior_of
 

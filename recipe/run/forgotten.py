@@ -6,12 +6,30 @@ from recipe.errors import RecipeError
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
-from recipe.run.ledger import read_tail
+from recipe.run.ledger import Tail, read_tail
 from recipe.run.row import Row
 from recipe.run.rows_of_kind import rows_of_kind
+from recipe.run.sayings import counted_checkpoint, say
+from recipe.run.statement import text_on_record
 from recipe.run.surviving import surviving
 
 _SHOWN = 5
+
+
+def forget_weights(folder: RunFolder, manifest: int, reason: str) -> None:
+    """Put on record that the weights of a checkpoint are gone.
+
+    Raises:
+        RecipeError: the run has no such manifest that counts, or the folder cannot be written.
+    """
+    text = text_on_record("reason", reason)
+
+    def body(tail: Tail) -> Plain:
+        row = counted_checkpoint(folder, tail, manifest)
+        marks = {"manifest": manifest, "manifest_hash": row.data["manifest_hash"]}
+        return {"kind": "forgotten", **marks, "step": row.end_step, "reason": text}
+
+    say(folder, body)
 
 
 def is_forgotten(folder: RunFolder, checkpoint: Row) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,32 +11,17 @@ from typing import Any, Self
 
 from recipe.config import Recipe
 from recipe.config.amending import amended
-from recipe.errors import RecipeError
-from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.ending import ending
-from recipe.mixing.opening import close_pools
 from recipe.mixing.snapshot import Snapshot
-from recipe.pools import Pool
-from recipe.run.canonical import Plain
-from recipe.run.changing.amending import Approval, open_for, turned, words_at, worked_out
-from recipe.run.changing.consulting import asked, check_pools, is_due, last_answer
+from recipe.run.changing.approval import Approval
+from recipe.run.changing.consulting import answer_if_due
+from recipe.run.changing.turning import turn_course
 from recipe.run.checkpoint import Writer
-from recipe.run.folder import RunFolder
-from recipe.run.ledger import Tail
-from recipe.run.place import Place, stream_of
+from recipe.run.course import Course, stage_at
+from recipe.run.forgotten import forget_weights
 from recipe.run.saving import PendingCheckpoint
-from recipe.run.sayings import counted_checkpoint, say
-from recipe.run.standing import Standing, Turning
-from recipe.run.state import State
-from recipe.run.statement import Metrics, Statement, Subject, text_on_record
+from recipe.run.statement import Metrics, Statement
 from recipe.run.stream import RunStream
-
-
-def stage_at(curriculum: Curriculum, snapshot: Snapshot) -> str | None:
-    """The stage of the step after a snapshot; None when no step is left."""
-    if snapshot.ended or snapshot.step == curriculum.num_steps:
-        return None
-    return curriculum.stages[curriculum.stretch(snapshot.step).stage].name
 
 
 class Run:
@@ -47,68 +31,65 @@ class Run:
     another handle rewound the run, or is ahead, it is told to open the run again.
     """
 
-    def __init__(self, folder: RunFolder, stream: RunStream, writer: Writer, standing: Standing) -> None:
+    def __init__(self, course: Course) -> None:
         """Made by ``start_run``, ``open_run`` and ``resume_or_start``."""
-        self._folder = folder
-        self._stream = stream
-        self._writer = writer
-        self._standing = standing
+        self._course = course
         self._lock = threading.Lock()
         self._closed = False
 
     @property
     def path(self) -> Path:
         """The run's folder."""
-        return self._folder.path
+        return self._course.folder.path
 
     @property
     def name(self) -> str:
         """The run's name: what its folder was called when it was started."""
-        return self._subject.name
+        return self._course.subject.name
 
     @property
     def recipe(self) -> Recipe:
         """The recipe in force, settled: every share a number."""
-        return self._subject.recipe
+        return self._course.subject.recipe
 
     @property
     def step(self) -> int:
         """Steps consumed: where the run was opened, then where its last checkpoint is."""
-        return self._standing.opened.step
+        return self._course.step
 
     @property
     def num_steps(self) -> int:
         """Steps planned."""
-        return self._stream.num_steps
+        return self._course.stream.num_steps
 
     @property
     def stage(self) -> str | None:
         """Stage of the next step; None when no step is left."""
-        return stage_at(self._stream.curriculum, self._standing.opened)
+        return stage_at(self._course.stream.curriculum, self._course.standing.opened)
 
     @property
     def complete(self) -> bool:
         """Whether no step is left to serve."""
-        return self._standing.opened.ended or self.step == self.num_steps
+        return self._course.standing.opened.ended or self.step == self.num_steps
 
     @property
     def ending(self) -> str | None:
         """Why no step is left before the planned number, where that is so."""
-        opened = self._standing.opened
+        opened = self._course.standing.opened
         if not opened.ended:
             return None
-        stock = {name: held.stock for name, held in self._subject.holdings.items()}
-        return ending(self.recipe, self._stream.curriculum, stock, opened)
+        stock = {name: held.stock for name, held in self._course.subject.holdings.items()}
+        return ending(self.recipe, self._course.stream.curriculum, stock, opened)
 
     @property
     def data_change(self) -> Mapping[str, tuple[str, str]]:
         """Pools whose change was accepted and is not on record yet: fingerprint then, fingerprint now."""
-        return self._standing.changed
+        return self._course.standing.changed
 
     def stream(self) -> RunStream:
         """The stream; its batches from ``step`` on are what comes next."""
         self._check_open()
-        return self._stream
+        return self._course.stream
 
     def checkpoint(
         self,
@@ -142,10 +123,7 @@ class Run:
         self._check_open()
         statement = Statement.of(uri=uri, digest=digest, gpu_hours=gpu_hours, metrics=metrics)
         with self._lock:
-            end = self._snapshot(step)
-            for standing in self._writer.write(self._standing, end.step, statement):
-                self._standing = standing
-            return int(self._standing.known.data["manifest"])
+            return self._write(self._course.snapshot_ahead(step).step, statement)
 
     def begin_checkpoint(self, step: int) -> PendingCheckpoint:
         """Begin a checkpoint whose weights are being saved; its ``commit`` puts it on record.
@@ -160,19 +138,24 @@ class Run:
         """
         self._check_open()
         with self._lock:
-            at, writer = self._snapshot(step), self._writer
+            at, writer = self._course.snapshot_ahead(step), self._course.writer
         return PendingCheckpoint(at, lambda statement: self._commit(writer, at, statement))
 
     def _commit(self, writer: Writer, at: Snapshot, statement: Statement) -> int:
         self._check_open()
         with self._lock:
-            if writer is not self._writer and self._subject.turn.step == at.step:
-                writer, at = self._writer, self._stream.snapshot(at.step)  # the run turned at this very step
-            if writer is not self._writer or at.step < self.step:
+            now = self._course
+            if writer is not now.writer and now.subject.turn.step == at.step:
+                writer, at = now.writer, now.stream.snapshot(at.step)  # the run turned at this very step
+            if writer is not now.writer or at.step < self.step:
                 return writer.write_late(at, statement)
-            for standing in writer.write(self._standing, at.step, statement):
-                self._standing = standing
-            return int(self._standing.known.data["manifest"])
+            return self._write(at.step, statement)
+
+    def _write(self, step: int, statement: Statement) -> int:
+        """Put a checkpoint on record; what fails once it counts leaves the handle after it."""
+        for standing in self._course.writer.write(self._course.standing, step, statement):
+            self._course = replace(self._course, standing=standing)
+        return int(self._course.standing.known.data["manifest"])
 
     def forget(self, manifest: int, *, reason: str = "deleted") -> None:
         """Put on record that the weights of a checkpoint are gone: branching from it is refused early.
@@ -185,14 +168,7 @@ class Run:
             RecipeError: the run has no such manifest that counts, or the folder cannot be written.
         """
         self._check_open()
-        text = text_on_record("reason", reason)
-
-        def body(tail: Tail) -> Plain:
-            row = counted_checkpoint(self._folder, tail, manifest)
-            marks = {"manifest": manifest, "manifest_hash": row.data["manifest_hash"]}
-            return {"kind": "forgotten", **marks, "step": row.end_step, "reason": text}
-
-        say(self._folder, body)
+        forget_weights(self._course.folder, manifest, reason)
 
     def amend(  # noqa: PLR0913 - as amend_run
         self,
@@ -225,7 +201,7 @@ class Run:
         Raises:
             RecipeError: as :func:`recipe.amend_run`.
         """
-        stage = list(self.recipe.stages)[self._stream_snapshot(self.step if step is None else step).stage]
+        stage = list(self.recipe.stages)[self._course.snapshot(self.step if step is None else step).stage]
         new = amended(self.recipe, changes, stage=stage, from_pool=from_pool)
         approval = Approval(reason=reason, approved_by=approved_by)
         return self.turn_to(new, approval, step, allow_targets=allow_targets)
@@ -257,20 +233,8 @@ class Run:
             ValueError: a loss of no pool (also where nothing is due), or that is no number.
         """
         self._check_open()
-        policy, curriculum = self.recipe.policy, self._stream.curriculum
-        if policy is None:
-            return None
-        check_pools(self.recipe, losses)
-        if not is_due(self.recipe, curriculum, step):
-            return None
-        turning = self._standing.turning
-        turn = self._subject.turn if turning is None else turning.before.turn
-        last = last_answer(self._folder.ledger, turn, policy.target)
-        if not is_due(self.recipe, curriculum, step, last.step):
-            return None
-        at = self._stream_snapshot(step)
-        answer = asked(self.recipe, at, losses, last.memory, allow_targets)
-        return self.turn_to(*answer, step, allow_targets=allow_targets)
+        answer = answer_if_due(self._course, step, losses, allow_targets)
+        return None if answer is None else self.turn_to(*answer, step, allow_targets=allow_targets)
 
     def turn_to(
         self, new: Recipe, approval: Approval, step: int | None = None, *, allow_targets: Sequence[str] = ()
@@ -284,38 +248,11 @@ class Run:
             allow_targets: as for :meth:`amend`.
         """
         self._check_open()
-        said = approval.to_plain()
         with self._lock:
-            if self._standing.turning is not None:
-                raise ValueError("accepted data is not on record yet: write a checkpoint first")
-            at = self._snapshot(self.step if step is None else step)
-            hashed = self._subject.version_hash
-            place = Place(state=self._state_at(at), version_hash=hashed, from_state=False)
-            change = open_for(place, new, None, None)
-            try:
-                anew = approval.by == "policy"
-                _, base = worked_out(self._folder, place, change, anew=anew, allow=allow_targets)
-                subject, turning = turned(self._folder, place, change, base, said)
-                self._turn(subject, turning, change.pools)
-            except BaseException:
-                close_pools(change.pools.values())
-                raise
-            return self._state_at(base).to_bytes()
-
-    def _turn(self, subject: Subject, turning: Turning, pools: Mapping[str, Pool]) -> None:
-        """Put a turn on record and serve what follows it."""
-        before, standing, step = self._stream, self._standing, turning.base.step
-        subject = replace(subject, turn=turning.place(subject))
-        stream = stream_of(self._folder, subject, pools, turning.base)
-        stream.follow(lambda: before)
-        writer = Writer(self._folder, subject, stream)
-        if step > standing.opened.step:
-            standing = writer.write_turn(replace(standing, turning=replace(turning, stream=before)))
-            self._stream, self._writer, self._standing = stream, writer, standing
-            return
-        words = words_at(self._folder, step)
-        for written in writer.write(replace(standing, turning=turning), step, words):
-            self._stream, self._writer, self._standing = stream, writer, written
+            step = self.step if step is None else step
+            for course, state in turn_course(self._course, new, approval, step, allow_targets):
+                self._course, given = course, state.to_bytes()
+            return given
 
     def put_on_record(self, statement: Statement) -> int:
         """A checkpoint where the run was opened, with a turn that is still to be written.
@@ -328,9 +265,7 @@ class Run:
         """
         self._check_open()
         with self._lock:
-            for standing in self._writer.write(self._standing, self._standing.opened.step, statement):
-                self._standing = standing
-            return int(self._standing.known.data["manifest"])
+            return self._write(self.step, statement)
 
     def state(self, step: int | None = None) -> bytes:
         """What goes into the trainer's checkpoint so that any rank can go on from ``step``.
@@ -341,29 +276,13 @@ class Run:
             RecipeError: the run has no such step.
         """
         self._check_open()
-        at = self._stream_snapshot(self.step if step is None else step)
-        if at.step < self._subject.turn.step:
-            fix = "open the run at that step for a state of it"
-            expected = f"a step from {self._subject.turn.step} on, where the run last turned"
-            raise RecipeError.single(str(self.path), "step", given=step, expected=expected, fix=fix)
-        return self._state_at(at).to_bytes()
-
-    def _state_at(self, at: Snapshot) -> State:
-        subject = self._subject
-        return State(
-            run=subject.name,
-            version=subject.version,
-            recipe=subject.recipe,
-            holdings=subject.holdings,
-            turn=subject.turn,
-            withdrawn=subject.withdrawn,
-            snapshot=at,
-        )
+        at = self._course.snapshot(self.step if step is None else step)
+        return self._course.state_at(at).to_bytes()
 
     def close(self) -> None:
         """Let go of the pools; nothing is written."""
         self._closed = True
-        self._stream.close()
+        self._course.stream.close()
 
     def __enter__(self) -> Self:
         """The run itself."""
@@ -374,41 +293,6 @@ class Run:
     ) -> None:
         """Close."""
         self.close()
-
-    @property
-    def _subject(self) -> Subject:
-        return self._writer.subject
-
-    def _snapshot(self, step: int) -> Snapshot:
-        """The snapshot of a step that a checkpoint may be written at."""
-        if operator.index(step) < self.step:
-            raise self._refused(step, f"{self.step}..{self.num_steps}: this handle stands at {self.step}")
-        end = self._stream_snapshot(step)
-        if end.step < self.num_steps and any(
-            self.recipe.exhaustion(name) != "repeat" for name in self.recipe.pools
-        ):
-            for _ in self._stream.walk(end, end.step + 1):
-                pass  # whether a pool runs dry right here shows in the step after
-            end = self._stream.snapshot(end.step)
-        return end
-
-    def _stream_snapshot(self, step: Any) -> Snapshot:
-        if not 0 <= operator.index(step) <= self.num_steps:
-            raise self._refused(step, f"0..{self.num_steps}, the steps of the run")
-        try:
-            return self._stream.snapshot(operator.index(step))
-        except ValueError as error:
-            end = self._stream.end_step
-            raise self._refused(step, f"at most {end}, where a pool ran dry and the run ended") from error
-
-    def _refused(self, step: object, expected: str) -> RecipeError:
-        return RecipeError.single(
-            f"{self.path}: no step {step} to put on record",
-            "step",
-            given=step,
-            expected=expected,
-            fix="say how many steps the weights have consumed; for an older step, open the run there",
-        )
 
     def _check_open(self) -> None:
         if self._closed:

@@ -10,7 +10,8 @@ from pathlib import Path
 from recipe.config import Recipe, fingerprint
 from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools
-from recipe.mixing.plan import Plan, make_plan
+from recipe.mixing.plan import make_plan
+from recipe.mixing.planned import Plan
 from recipe.mixing.snapshot import start_of
 from recipe.mixing.withdrawals import erased_withdrawals
 from recipe.pools import Pool
@@ -18,9 +19,10 @@ from recipe.run import folder as folders
 from recipe.run import writes
 from recipe.run.birth import Birth, first_files
 from recipe.run.evaluation import held_out_problems
+from recipe.run.finding import find_place, other_recipe
 from recipe.run.folder import FOLDERS, RecipeVersion, RunFolder, read_version
 from recipe.run.holdings import Holding, declared_paths, known_paths
-from recipe.run.opening import find_place, open_place, open_run, other_recipe
+from recipe.run.opening import open_place, open_run
 from recipe.run.run import Run
 
 

@@ -15,6 +15,8 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.run.accounts import Accounts
 from recipe.run.canonical import Plain
 from recipe.run.comparing.measured import without_sealed
+from recipe.run.course import stage_at
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.head import read_head
 from recipe.run.hints import read_progress
@@ -22,9 +24,7 @@ from recipe.run.lease import newest_owner
 from recipe.run.ledger import last_of_course, row_at
 from recipe.run.manifest import manifest_path, read_manifest
 from recipe.run.manifests import manifests_backwards
-from recipe.run.opening import find_place
 from recipe.run.row import Row
-from recipe.run.run import stage_at
 from recipe.run.sayings import went_on_in
 from recipe.run.statement import prior_of
 from recipe.run.told_turns import told_decisions, told_turns

@@ -245,7 +245,7 @@ def test_documents_that_were_withdrawn_are_not_read_from_then_on(tmp_path):
 
 def test_an_amendment_changes_nothing_of_what_was_read(tmp_path):
     from recipe.run.changing.amend import amend_run
-    from recipe.run.changing.amending import Approval
+    from recipe.run.changing.approval import Approval
 
     write(tmp_path)
     path = begin(tmp_path)
@@ -276,7 +276,7 @@ def test_data_that_was_replaced_is_read_from_its_beginning(tmp_path):
 def test_a_pool_that_has_grown_is_read_on(tmp_path, opens, start):
     from recipe.pools import extend_pool
     from recipe.run.changing.amend import amend_run
-    from recipe.run.changing.amending import Approval
+    from recipe.run.changing.approval import Approval
 
     write(tmp_path)
     path = begin(tmp_path)
@@ -295,7 +295,7 @@ def test_a_pool_may_grow_by_documents_of_another_length(tmp_path):
     """Blocks of what it is now hold fewer sequences than were served of the block of then."""
     from recipe.pools import extend_pool
     from recipe.run.changing.amend import amend_run
-    from recipe.run.changing.amending import Approval
+    from recipe.run.changing.approval import Approval
 
     write_pools(tmp_path, {"web": 40, "maths": 6}, mean=30)
     recipe.write_pool(tmp_path / "pools/code", [np.arange(60)] * 8, vocab_size=256, eos=255)

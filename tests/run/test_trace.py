@@ -18,7 +18,7 @@ from recipe.pools.growth import extend_pool
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
 from recipe.run.changing.amend import Approval, amend_run
-from recipe.run.changing.amending import Growth
+from recipe.run.changing.change import Growth
 from recipe.run.changing.skip import skip_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.run.tracing.trace import Wanted

@@ -17,10 +17,10 @@ import torch
 import yaml
 
 from recipe.errors import RecipeError
-from recipe.run.changing.amending import manifest_at
 from recipe.run.files import SEQUENCES
 from recipe.run.folder import RunFolder
 from recipe.run.manifest import read_manifest
+from recipe.run.words import manifest_at
 from recipe.run.writes import make_folder, replace_file
 
 FOLDER = "checkpoints"

@@ -15,24 +15,19 @@ from recipe.config import Recipe
 from recipe.config.amending import amended
 from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools
-from recipe.run.changing.amending import (
-    AT,
-    Amendment,
-    Approval,
-    Growth,
-    open_for,
-    turned,
-    words_at,
-    worked_out,
-)
+from recipe.run.changing.amending import AT, Amendment, turned, worked_out
+from recipe.run.changing.approval import Approval
+from recipe.run.changing.change import Growth, open_for
 from recipe.run.changing.naming import check_step
 from recipe.run.changing.totals import Goal, solved
 from recipe.run.comparing.throughput import rest_of_run
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.forgotten import refuse_forgotten_step
-from recipe.run.opening import find_place, handle
+from recipe.run.opening import handle
 from recipe.run.place import Place
 from recipe.run.ways_back import with_ways_back
+from recipe.run.words import words_at
 
 __all__ = ["Amendment", "Approval", "Goal", "amend_run"]
 

@@ -20,7 +20,8 @@ from recipe.maths.policies import View
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.canonical import Plain, plain_number
-from recipe.run.changing.amending import Approval
+from recipe.run.changing.approval import Approval
+from recipe.run.course import Course
 from recipe.run.ledger import row_at
 from recipe.run.row import Row
 from recipe.run.turns import TurnAt, turn_before
@@ -34,6 +35,29 @@ class LastAnswer:
     """Where it was given; 0 while there is none, and then every stage counts from its beginning."""
     memory: Plain = field(default_factory=dict)
     """What it wanted to remember."""
+
+
+def answer_if_due(
+    course: Course, step: int, losses: Mapping[str, Any], allow: Sequence[str] = ()
+) -> tuple[Recipe, Approval] | None:
+    """What the policy of an open run answers at a step; None where there is none, or it is not due.
+
+    Raises:
+        RecipeError: as :func:`asked`, or the run has no such step.
+        ValueError: a loss that is no number, or of no pool (also where nothing is due).
+    """
+    recipe, curriculum = course.subject.recipe, course.stream.curriculum
+    if recipe.policy is None:
+        return None
+    check_pools(recipe, losses)
+    if not is_due(recipe, curriculum, step):
+        return None
+    turning = course.standing.turning
+    turn = course.subject.turn if turning is None else turning.before.turn
+    last = last_answer(course.folder.ledger, turn, recipe.policy.target)
+    if not is_due(recipe, curriculum, step, last.step):
+        return None
+    return asked(recipe, course.snapshot(step), losses, last.memory, allow)
 
 
 def is_due(recipe: Recipe, curriculum: Curriculum, step: int, answered: int = 0) -> bool:

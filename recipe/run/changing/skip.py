@@ -13,17 +13,18 @@ from recipe.mixing.outlook import Outlook, outlook
 from recipe.mixing.skipping import skipped
 from recipe.mixing.snapshot import Snapshot
 from recipe.run.canonical import Plain
-from recipe.run.changing.amending import words_at
 from recipe.run.changing.discarded import discarded_manifests
 from recipe.run.changing.naming import check_step
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.forgotten import refuse_forgotten_step
 from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
-from recipe.run.opening import find_place, handle
+from recipe.run.opening import handle
 from recipe.run.place import Place, stream_of, subject_of
 from recipe.run.standing import Turning
 from recipe.run.statement import text_on_record
+from recipe.run.words import words_at
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,9 @@ from recipe.maths.shares import to_grain
 from recipe.maths.targets import OutOfReach, OutOfReachError, forward_shares
 from recipe.mixing.curriculum import Curriculum
 from recipe.mixing.turning import carried_tokens
-from recipe.run.changing.amending import manifest_at
 from recipe.run.folder import RunFolder
 from recipe.run.place import Place
+from recipe.run.words import manifest_at
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,15 +20,15 @@ from recipe.mixing.turning import reopened
 from recipe.mixing.withdrawals import Withdrawals, erased_and_served
 from recipe.pools import Pool
 from recipe.run.canonical import Plain, canonical, digest
-from recipe.run.changing.amending import words_at
 from recipe.run.changing.discarded import discarded_manifests
 from recipe.run.changing.naming import check_step
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.forgotten import refuse_forgotten_step
 from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
 from recipe.run.ledger import damaged
-from recipe.run.opening import find_place, handle
+from recipe.run.opening import handle
 from recipe.run.place import subject_of
 from recipe.run.rows_of_kind import last_of_kind
 from recipe.run.standing import Turning
@@ -36,6 +36,7 @@ from recipe.run.state import State
 from recipe.run.statement import text_on_record
 from recipe.run.taken_down import withdrawn_elsewhere
 from recipe.run.tracing.documents import DocumentAt, chosen, find_ids, unknown_ids, ways_of
+from recipe.run.words import words_at
 from recipe.sequences.blocks import measure
 
 FOLDER = "withdrawn"

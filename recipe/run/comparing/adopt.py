@@ -27,9 +27,9 @@ from recipe.run.comparing.evidence import store_evidence
 from recipe.run.comparing.history import History, common_steps, read_history
 from recipe.run.comparing.lineage_tree import find_parent
 from recipe.run.comparing.merged_recipe import left_out, merged_recipe
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.manifest import read_manifest
-from recipe.run.opening import find_place
 
 How = Literal["trunk", "amend"]
 

@@ -12,6 +12,7 @@ from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.handover.data import pool_folders
 from recipe.run.handover.pool_files import pool_bytes, put_pool
@@ -43,7 +44,7 @@ from recipe.run.handover.tokenizer import put_tokenizer
 from recipe.run.handover.vectors import chosen_steps, run_vectors, synthetic_vectors, vectors_plain
 from recipe.run.holdings import changed, known_paths, refuse_changed
 from recipe.run.manifest import latest_path, manifest_path, read_manifest, yaml_bytes
-from recipe.run.opening import find_place, open_run
+from recipe.run.opening import open_run
 from recipe.run.run import Run
 from recipe.run.state import State
 

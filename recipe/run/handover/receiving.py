@@ -15,13 +15,13 @@ from recipe.pools.foreign.sidecar import BESIDE
 from recipe.pools.metadata import open_metadata
 from recipe.pools.views import join_families, open_as
 from recipe.run.canonical import Plain
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.handover.data import pool_folders
 from recipe.run.handover.record import record_of
 from recipe.run.handover.staging import SUMS_NAME, is_inside, sha256_of
 from recipe.run.handover.statements import INDEX_NAME, POOLS, RUN, TOKENIZER, Subject
 from recipe.run.manifest import manifest_path, read_manifest, yaml_value
-from recipe.run.opening import find_place
 from recipe.run.place import stream_of
 from recipe.run.place import subject_of as subject_at
 from recipe.run.state import State

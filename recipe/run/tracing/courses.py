@@ -12,12 +12,13 @@ from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
 from recipe.run.canonical import Plain
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder, read_identity
 from recipe.run.head import read_head
 from recipe.run.holdings import changed, known_paths, refuse_changed
 from recipe.run.ledger import row_at, rows_backwards
 from recipe.run.manifest import manifest_path, read_manifest
-from recipe.run.opening import find_place, handle_on_record
+from recipe.run.opening import handle_on_record
 from recipe.run.place import Place, subject_of
 from recipe.run.row import Row
 from recipe.run.state import State
