@@ -25,7 +25,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's recipe over pools of random text, complete, with the demo's checkpoints."""
     root = tmp_path_factory.mktemp("demo")
     dice = np.random.default_rng(0)
-    plain = recipe.load_recipe("demo", ["max_epochs=1000", f"pools_root={root}"])
+    plain = recipe.load_recipe("demo", ["max_epochs=1000", f"pools_root='{root}'"])
     for name, pool in plain.pools.items():
         texts = [dice.integers(0, 256, size=n) for n in dice.integers(200, 9000, size=40)]
         ids = [f"{name}/{number}" for number in range(40)]

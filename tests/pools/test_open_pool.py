@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import pickle
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def test_C05_the_folder_of_a_pool_being_written_is_refused(folder):
     (folder / "settings.json").touch()
     with pytest.raises(RecipeError, match="never finished") as caught:
         open_pool(folder, "p")
-    assert f"rm -r {folder}" in caught.value.problems[0].fix
+    assert f"rm -r {shlex.quote(str(folder))}" in caught.value.problems[0].fix
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_E5_a_tokenizer_change_is_a_branch_with_fresh_data_and_the_tokens_before
     recipe_old = one_stage.model_copy(update={"pools_root": str(tmp_path / "old")})
     with recipe.start_run(recipe_old, tmp_path / "trunk") as run:
         run.checkpoint(10, uri="weights-10")
-    words = (f"pools_root={tmp_path / 'new'}",)
+    words = (f"pools_root='{tmp_path / 'new'}'",)
     told = refused(tmp_path / "trunk", Wish(name="A", overrides=words))
     assert len(told) == 3
     assert all("--data fresh" in line for line in told)

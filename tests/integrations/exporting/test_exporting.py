@@ -277,7 +277,7 @@ def test_balanced_dealing_and_a_ramp_are_exported_as_they_are_dealt(tmp_path):
     """The ranks' files hold every row of the global batch once; no file mixes sizes of batch."""
     write_small(tmp_path)
     ramp = "stages.short.batch={ramp: {0: 4, 512: 8}}"
-    loaded = load_recipe(tmp_path / "small.yaml", [f"pools_root={tmp_path}", "+deal=balanced", ramp])
+    loaded = load_recipe(tmp_path / "small.yaml", [f"pools_root='{tmp_path}'", "+deal=balanced", ramp])
     with of_recipe(loaded) as subject:
         for rank in range(2):
             wanted = Wanted(format="parquet", dp_rank=rank, dp_size=2, micro_batch=1)
