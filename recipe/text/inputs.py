@@ -20,7 +20,7 @@ MIN_TASK_BYTES = 1 << 20
 MAX_TASK_BYTES = 16 << 20
 TASKS = 64
 #: Bumped when the same files are cut into other tasks: half a preparation by an older version starts anew.
-TASKS_VERSION = 2
+TASKS_VERSION = 3
 #: Documents of a task where a program makes them.
 TASK_DOCUMENTS = 4096
 

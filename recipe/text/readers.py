@@ -18,6 +18,7 @@ from recipe.text.tables import raw_rows
 BATCH_BYTES = 1 << 20
 #: Records of a batch at most: rows without a text have no bytes.
 BATCH_RECORDS = 1 << 16
+_LONG_FIELD = 1 << 10
 
 
 def read_documents(
@@ -92,12 +93,23 @@ def raw_batches(
         digest = digests[index] if digests is not None else None
         for raw in _raw_records(index, file, options, digest):
             batch.append(raw)
-            size += len(raw.data) + (len(raw.fields) if isinstance(raw.fields, bytes) else 0)
+            size += len(raw.data) + _fields_bytes(raw.fields)
             if size >= batch_bytes or len(batch) >= BATCH_RECORDS:
                 yield batch
                 batch, size = [], 0
     if batch:
         yield batch
+
+
+def _fields_bytes(fields: Any) -> int:
+    """Of what there is beside the text, where it is long: JSON, or texts in columns."""
+    if isinstance(fields, bytes):
+        return len(fields)
+    return sum(
+        len(value) if len(value) > _LONG_FIELD else 0
+        for value in (fields or {}).values()
+        if isinstance(value, str | list)
+    )
 
 
 def _raw_records(index: int, file: SourceFile, options: ReadOptions, digest: Any) -> Iterator[Raw]:

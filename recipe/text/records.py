@@ -23,6 +23,8 @@ EXCERPT_CHARACTERS = 120
 #: Keys of a record that are named where one is missing.
 MOST_KEYS = 10
 SIGNATURE = b"\xef\xbb\xbf"
+MOST_SAID = 1 << 20
+"""Characters of an id, a group, or all tags of a document: they are in memory many times, and in tables."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -252,6 +254,8 @@ def _name(value: Any, what: str, key: str) -> str | int:
         raise _BadError(f"bad_{what}", f"text or a whole number in {key!r}, not {given}")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise _BadError(f"bad_{what}", f"a whole number of 64 bits in {key!r}; write it as text")
+    if isinstance(value, str) and len(value) > MOST_SAID:
+        raise _BadError(f"bad_{what}", f"at most {MOST_SAID:,} characters in {key!r}, not {len(value):,}")
     return value
 
 
@@ -267,7 +271,16 @@ def _tags(record: Mapping[str, Any], options: ReadOptions) -> dict[str, TagValue
             if not all(isinstance(one, str | int | float | bool | None) for one in items):
                 raise _BadError("bad_tag", f"text, numbers, true, false or null in {name!r}")
             tags[name] = item
+    if (size := sum(map(_length, [*tags, *tags.values()]))) > MOST_SAID:
+        raise _BadError("bad_tag", f"at most {MOST_SAID:,} characters in all tags of a record, not {size:,}")
     return tags
+
+
+def _length(value: TagValue) -> int:
+    """Characters of a tag, roughly: of a list, those of its items."""
+    return (
+        sum(map(_length, value)) if isinstance(value, list) else len(value) if isinstance(value, str) else 8
+    )
 
 
 def _name_of(value: Any) -> str:

@@ -16,8 +16,8 @@ from recipe.pools.blocks import document_hash
 from recipe.text.documents import Tally
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
-from recipe.text.readers import read_documents
-from recipe.text.sources import ReadOptions
+from recipe.text.readers import raw_batches, read_documents
+from recipe.text.sources import ReadOptions, list_sources
 from recipe.text.spooled import Spooled, gathered, slices, tokens_digest
 from recipe.text.tokenizers import ByteTokenizer
 
@@ -84,6 +84,29 @@ def test_ids_on_disk_are_those_that_were_gathered(tmp_path, monkeypatch, length)
     assert np.concatenate([*map(np.copy, slices(found)), np.zeros(0, int)]).tolist() == ids.tolist()
     assert (len(found), tokens_digest(found).hex()) == (length, document_hash(ids))
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_said_of_a_document_has_a_length_that_fits(tmp_path, monkeypatch):
+    monkeypatch.setattr("recipe.text.records.MOST_SAID", 10)
+    rows = [
+        {"text": "a", "id": "1234567890", "tag": ["123", "456"], "group": "g"},
+        {"text": "b", "id": "12345678901", "tag": "", "group": "g"},
+        {"text": "c", "id": "3", "tag": ["12345", "123"], "group": "g"},
+        {"text": "d", "id": "4", "tag": "", "group": "12345678901"},
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(pa.table({"text": ["a", "b"], "tag": ["1234567", "12345678"]}), tmp_path / "b.parquet")
+    bad = {"bad_id": 1, "bad_tag": 1, "bad_group": 1}
+    assert quarantined(tmp_path / "a.jsonl", tag_keys=("tag",), group_key="group") == (["a"], bad)
+    assert quarantined(tmp_path / "b.parquet", tag_keys=("tag",)) == (["a"], {"bad_tag": 1})
+
+
+def test_texts_beside_the_text_count_for_the_size_of_a_batch(tmp_path):
+    table = pa.table({"text": ["a"] * 10, "tag": ["x" * 5000] * 10, "id": ["y"] * 10})
+    pq.write_table(table, tmp_path / "a.parquet")
+    options = ReadOptions(tag_keys=("tag",))
+    files = list_sources([tmp_path / "a.parquet"], options)
+    assert [len(batch) for batch in raw_batches(files, options, 10_000)] == [2] * 5
 
 
 class Whole(ByteTokenizer):
