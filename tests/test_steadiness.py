@@ -19,6 +19,8 @@ NAMES = {
 }
 CLOCKED = {"wait", "join", "result", "get", "acquire", "communicate", "run", "call", "check_output"}
 """Calls that take a timeout."""
+LISTINGS = {"iterdir", "glob", "rglob", "listdir", "scandir"}
+"""Calls that give names in the order of a file system."""
 OWN = {"conftest.py", "test_steadiness.py"}
 
 
@@ -32,6 +34,8 @@ def faults(source: str) -> list[str]:
                 found.append(f"{node.lineno}: {name}: {NAMES[name]}")
         if isinstance(node, ast.Call):
             found += [f"{node.lineno}: {reason}" for reason in faults_of_a_call(node)]
+        if isinstance(node, ast.Compare) and is_ordered_as_listed(node):
+            found.append(f"{node.lineno}: another file system lists a folder in another order")
     return found
 
 
@@ -51,6 +55,15 @@ def faults_of_a_call(call: ast.Call) -> list[str]:
     ]
 
 
+def is_ordered_as_listed(node: ast.Compare) -> bool:
+    """Whether a list of names, as they come, is compared with a list of several."""
+    listed = isinstance(node.left, ast.ListComp) and isinstance(node.left.generators[0].iter, ast.Call)
+    if not listed or not isinstance(node.comparators[0], ast.List):
+        return False
+    call = node.left.generators[0].iter.func
+    return getattr(call, "attr", "") in LISTINGS and len(node.comparators[0].elts) > 1
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TESTS)))
 def test_no_test_looks_at_what_is_not_its_own(path: Path):
     if path.name not in OWN:
@@ -66,12 +79,22 @@ def test_no_test_looks_at_what_is_not_its_own(path: Path):
         "subprocess.run(words, timeout=10)",
         "settings(max_examples=5, deadline=None)",
         "np.random.default_rng()",
+        "assert [path.name for path in folder.iterdir()] == ['a', 'b']",
     ],
 )
 def test_such_a_line_is_found(code: str):
     assert faults(code)
 
 
-@pytest.mark.parametrize("code", ["thread.join()", "event.wait(600)", "held(path, wait=0)", "','.join(x)"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "thread.join()",
+        "event.wait(600)",
+        "held(path, wait=0)",
+        "','.join(x)",
+        "assert [path.name for path in folder.iterdir()] == ['a']",
+    ],
+)
 def test_others_are_not(code: str):
     assert faults(code) == []
