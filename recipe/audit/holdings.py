@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from recipe.audit.account import Plain
 from recipe.audit.aligning import lacks_edges
 from recipe.audit.course import Course
-from recipe.audit.findings import Finding, compared, shown
+from recipe.audit.findings import compared, shown
 from recipe.audit.record import read_sealed
 from recipe.config import Recipe, Rule
 from recipe.config.places import place
 from recipe.config.view import parent_name
 from recipe.errors import RecipeError
-from recipe.pools import Pool, open_pool
-from recipe.pools.blocks import file_hash
+from recipe.pools import Finding, Pool, open_pool
 from recipe.pools.card import BOUNDARIES
 from recipe.pools.erased import explained
 from recipe.pools.foreign.form import form_of
 from recipe.pools.foreign.opening import is_imported
 from recipe.pools.metadata import open_metadata
+from recipe.pools.offsets import boundary_fault
 from recipe.pools.views import join_families, open_as
 from recipe.run.manifest import manifest_path
 
@@ -248,7 +248,7 @@ def _check_lengths(pool: Pool) -> list[Finding]:
     """The files that every recomputation stands on: read whole whatever the sample."""
     findings = []
     for name in BOUNDARIES:
-        record, path = pool.card.files.get(name), pool.layout.folder / name
-        if record is not None and (observed := file_hash(path)) != record.hash:
-            findings.append(Finding("contents", str(path), record.hash, observed))
+        folder = pool.layout.folder
+        if name in pool.card.files and (fault := boundary_fault(folder, pool.card, name)) is not None:
+            findings.append(Finding("contents", str(folder / name), *fault))
     return findings

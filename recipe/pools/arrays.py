@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.pools.layout import Layout
+from recipe.pools.offsets import Offsets
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ class PoolArrays:
         self._opened: dict[str, Any] = {}
 
     @property
-    def offsets(self) -> NDArray[np.int64]:
+    def offsets(self) -> NDArray[np.int64] | Offsets:
         """int64[num_documents + 1]: first stored token of each document over all parts, then their number."""
         return self._once("offsets", self.layout.load_offsets)
 

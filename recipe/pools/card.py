@@ -104,6 +104,16 @@ class FileRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LowOffsets:
+    """Of a pool of many documents, whose offsets are kept in part: see `recipe.pools.offsets`."""
+
+    hash: str
+    """Of the file that would hold them whole; the fingerprint is made of it."""
+    wraps: tuple[int, ...]
+    """Documents at which the 32 bits that are kept begin anew."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MaxId:
     """The largest token id of a pool and the first place where it stands."""
 
@@ -152,6 +162,8 @@ class Card:
     """Summary of what the pool was made from."""
     parts: tuple[PartRecord, ...]
     files: Mapping[str, FileRecord] = field(default_factory=dict)
+    low_offsets: LowOffsets | None = None
+    """Where ``offsets.npy`` holds 32 bits of each offset alone."""
     about: Mapping[str, Any] | None = None
     """What a public summary of training data asks (`recipe.pools.about`); not of the content: it may be said
     later, and the fingerprint stays."""
@@ -179,9 +191,15 @@ class Card:
             self.format, self.vocab_size, self.token_dtype, self.tokenizer, self.num_units, self.extent_units,
             self.bos, self.eos, self.bos_stored, self.eos_stored,
             [[p.documents, p.tokens, p.hash, p.index_hash, p.rows_hash] for p in self.written_parts],
-            [self.files[name].hash for name in BOUNDARIES if name in self.files],
+            [self.boundary_hash(name) for name in BOUNDARIES if name in self.files],
         ]  # fmt: skip
         return content_hash(identity)
+
+    def boundary_hash(self, name: str) -> str:
+        """Hash of one of ``BOUNDARIES``, however it is kept."""
+        if name == OFFSETS_NAME and self.low_offsets is not None:
+            return self.low_offsets.hash
+        return self.files[name].hash
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values for JSON, in the order of the fields."""
@@ -191,7 +209,9 @@ class Card:
         plain["parts"] = [_plain(part) for part in self.parts]
         plain["files"] = {name: _plain(record) for name, record in self.files.items()}
         plain["origin_parts"] = [_plain(part) for part in self.origin_parts]
-        for name in ("about", "origin_parts", "withdrawn"):  # younger than many a pool
+        if (low := self.low_offsets) is not None:
+            plain["low_offsets"] = {"hash": low.hash, "wraps": list(low.wraps)}
+        for name in ("low_offsets", "about", "origin_parts", "withdrawn"):  # younger than many a pool
             if plain[name] in (None, []):
                 del plain[name]
         return plain
@@ -202,6 +222,8 @@ class Card:
         values = dict(plain)
         values["length_histogram"] = tuple(plain["length_histogram"])
         values["max_id"] = MaxId(**plain["max_id"]) if plain["max_id"] else None
+        if (low := plain.get("low_offsets")) is not None:
+            values["low_offsets"] = LowOffsets(hash=low["hash"], wraps=tuple(low["wraps"]))
         values["parts"] = tuple(PartRecord(**part) for part in plain["parts"])
         values["origin_parts"] = tuple(PartRecord(**part) for part in plain.get("origin_parts", ()))
         values["files"] = {name: FileRecord(**record) for name, record in plain["files"].items()}

@@ -41,6 +41,7 @@ from recipe.pools.leads import LEADS_DTYPE, leads_of
 from recipe.pools.lengths import added
 from recipe.pools.megatron import read_index
 from recipe.pools.npy_files import file_record, write_npy
+from recipe.pools.offsets import write_offsets
 from recipe.pools.part import FinishedPart, rows_path
 from recipe.pools.pool import Pool
 from recipe.pools.repeats import repeats_of
@@ -72,8 +73,9 @@ def close_pool(
         records = (*extends.card.origin_parts, *records[len(extends.card.parts) :])
     units, ids_are_numbers = _write_table(folder, parts, seams(settings.source, records))
     num_documents = sum(part.record.documents for part in parts)
+    offsets, low = write_offsets(folder, num_documents + 1, lambda: _offsets(folder, parts))
     files = {
-        OFFSETS_NAME: write_npy(folder / OFFSETS_NAME, (num_documents + 1,), _INT64, _offsets(folder, parts)),
+        OFFSETS_NAME: offsets,
         HASHES_NAME: _write_hashes(folder, parts),
         TABLE_NAME: file_record(folder / TABLE_NAME),
     }
@@ -87,6 +89,7 @@ def close_pool(
         files[REPEATS_NAME] = write_npy(folder / REPEATS_NAME, (repeats.size,), _INT64, [repeats.reshape(-1)])
     num_units = num_documents if units is None else len(units) - 1
     card = _card(settings, parts, num_units, dropped, files, "number" if ids_are_numbers else "table")
+    card = replace(card, low_offsets=low)
     if extends is not None:
         card = _as_extended(card, folder, extends, records)
     write_durably(folder / CARD_NAME, card_text(card))

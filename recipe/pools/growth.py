@@ -173,7 +173,7 @@ def _own_fingerprints(new: Pool, prefix: Prefix) -> list[str]:
 
     A pool whose documents have no groups has no units, whatever came behind it; and so with the others.
     """
-    found = [{OFFSETS_NAME: npy_record(new.offsets[: prefix.documents + 1], _INT64)}]
+    found = [{OFFSETS_NAME: npy_record(new.offsets, _INT64, prefix.documents + 1)}]
     last = int(new.offsets[prefix.documents])
     if new.units is not None:
         found += [files | {UNITS_NAME: npy_record(new.units[: prefix.units + 1], _INT64)} for files in found]
@@ -201,6 +201,7 @@ def _beginning(card: Card, prefix: Prefix, files: Mapping[str, FileRecord]) -> C
         extent_units=prefix.extent_units,
         parts=card.written_parts[: prefix.parts],
         origin_parts=(),
+        low_offsets=None,
         files=files,
     )
 

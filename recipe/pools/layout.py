@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from recipe.pools.card import Card, Marks
 from recipe.pools.finding import Finding
+from recipe.pools.offsets import Offsets
 
 if TYPE_CHECKING:
     from recipe.pools.pool import Pool
@@ -39,7 +40,7 @@ class Layout:
     bos_stored: str
     eos_stored: str
     load_card: Callable[[Pool], Card]
-    load_offsets: Callable[[], NDArray[np.int64]]
+    load_offsets: Callable[[], NDArray[np.int64] | Offsets]
     load_units: Callable[[], NDArray[np.int64]] | None
     load_sections: Callable[[], NDArray[np.int64]] | None = None
     load_needs: Callable[[], NDArray[np.int64]] | None = None

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from recipe.config.places import StorePath, in_store
 from recipe.errors import RecipeError
-from recipe.pools.blocks import file_hash
 from recipe.pools.card import BOUNDARIES, CARD_NAME, TABLE_NAME, WITHDRAWN_NAME, Card, Marks, read_card
 from recipe.pools.foreign.form import NOTHING_SAID, Form
 from recipe.pools.foreign.opening import refuse_form
+from recipe.pools.offsets import boundary_fault
 from recipe.pools.opening import check_marks, check_sizes, own_pool
 from recipe.pools.pool import Pool
 from recipe.pools.workplace import is_used, sync
@@ -58,7 +58,7 @@ def copy_metadata(pool: Pool, dest: str | Path, *, documents: bool = False) -> P
     for name in others:
         shutil.copyfile(pool.layout.folder / name, folder / name)
         sync(folder / name)
-        _check_hash(folder / name, pool.card.files[name].hash)
+        _check_hash(folder, pool.card, name)
     # last, as when a pool is written: a folder without its card is no pool
     shutil.copyfile(pool.layout.folder / card, folder / card)
     sync(folder / card)
@@ -91,7 +91,7 @@ def open_metadata(
     edges = [file for file in metadata_files(card) if file != CARD_NAME]
     check_sizes(place, {file: card.files[file].bytes for file in edges})
     for file in edges:
-        _check_hash(place / file, card.files[file].hash)
+        _check_hash(place, card, file)
     return own_pool(place, name, card, (eos, bos))
 
 
@@ -103,14 +103,15 @@ def _open_stored(url: StorePath, name: str, marks: Marks) -> Pool:
     pool = open_in_store(url, name, marks, tokens=False)
     for file in metadata_files(pool.card):
         if file != CARD_NAME:
-            _check_hash(pool.layout.folder / file, pool.card.files[file].hash)
+            _check_hash(pool.layout.folder, pool.card, file)
     return pool
 
 
-def _check_hash(path: Path, expected: str) -> None:
-    if (found := file_hash(path)) != expected:
+def _check_hash(folder: Path, card: Card, name: str) -> None:
+    if (fault := boundary_fault(folder, card, name)) is not None:
+        expected, found = fault
         raise RecipeError.single(
-            str(path.parent), str(path), given=f"contents with hash {found}",
+            str(folder), str(folder / name), given=f"contents with hash {found}",
             expected=f"{expected}, as its card says",
             fix="copy the file again from where it is whole",
         )  # fmt: skip

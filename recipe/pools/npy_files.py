@@ -26,14 +26,20 @@ def write_npy(
         return _hashed(_bytes(shape, dtype, pieces), file)
 
 
-def npy_record(array: NDArray[Any], dtype: np.dtype[Any]) -> FileRecord:
-    """What a card would say of the file that holds an array; nothing is written.
+def npy_record(array: Any, dtype: np.dtype[Any], count: int | None = None) -> FileRecord:
+    """What a card would say of the file that holds an array, or its first ``count`` rows; nothing is written.
 
     >>> npy_record(np.arange(3), np.dtype("<i8")).bytes
     152
     """
-    pieces = (array[start : start + _PIECE] for start in range(0, len(array), _PIECE))
-    return _hashed(_bytes(array.shape, dtype, pieces))
+    count = len(array) if count is None else count
+    pieces = (array[start : min(start + _PIECE, count)] for start in range(0, count, _PIECE))
+    return pieces_record((count, *array.shape[1:]), dtype, pieces)
+
+
+def pieces_record(shape: tuple[int, ...], dtype: np.dtype[Any], pieces: Iterable[NDArray[Any]]) -> FileRecord:
+    """What a card would say of the file that ``write_npy`` writes of these pieces."""
+    return _hashed(_bytes(shape, dtype, pieces))
 
 
 def file_record(path: Path) -> FileRecord:

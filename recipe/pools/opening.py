@@ -34,6 +34,7 @@ from recipe.pools.foreign.layout import Said
 from recipe.pools.foreign.opening import imported_layout, refuse_form
 from recipe.pools.layout import Layout
 from recipe.pools.mapped import cannot_open, map_npy
+from recipe.pools.offsets import Offsets, open_low
 from recipe.pools.pool import Pool
 from recipe.pools.settings import SETTINGS_NAME
 from recipe.pools.workplace import unfinished_folder
@@ -139,7 +140,9 @@ def own_pool(
     documents = np.cumsum([0, *(part.documents for part in card.parts)], dtype=np.int64)
     offsets = np.cumsum([0, *(part.tokens for part in card.parts)], dtype=np.int64)
 
-    def load_offsets() -> NDArray[np.int64]:
+    def load_offsets() -> NDArray[np.int64] | Offsets:
+        if card.low_offsets is not None:
+            return open_low(path, card, _HASHED_AT_OPENING)
         return _load_edges(path / OFFSETS_NAME, card, card.num_documents + 1, int(offsets[-1]))
 
     def load_units() -> NDArray[np.int64]:

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recipe.pools.card import OFFSETS_NAME, TABLE_NAME, Card, canonical_json
+from recipe.pools.card import TABLE_NAME, Card, canonical_json
 from recipe.pools.finding import Finding
-from recipe.pools.mapped import map_npy
 from recipe.pools.megatron import write_index
+from recipe.pools.offsets import map_offsets
 from recipe.pools.remote.copied import CopiedPath
 from recipe.pools.table import either, row_groups
 
@@ -90,7 +90,7 @@ class HashingFile(RawIOBase):
 
 def check_origin_indices(folder: Path, card: Card) -> list[Finding]:
     """The offsets make the indices of the parts that the pool was written with."""
-    offsets = map_npy(folder / OFFSETS_NAME, card.num_documents + 1, np.dtype("<i8"))
+    offsets = map_offsets(folder, card)
     dtype, document, findings = np.dtype(card.token_dtype).newbyteorder("<"), 0, []
     for part in card.origin_parts:
         file = HashingFile()

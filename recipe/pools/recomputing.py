@@ -31,6 +31,7 @@ from recipe.pools.lengths import added, histogram
 from recipe.pools.mapped import map_array, map_npy
 from recipe.pools.megatron import Index, read_index, write_index
 from recipe.pools.npy_files import file_record
+from recipe.pools.offsets import found_low
 from recipe.pools.origins import HashingFile, rows_hashes
 from recipe.pools.table import row_groups
 
@@ -74,6 +75,7 @@ def recomputed(folder: Path, base: Card, names: Sequence[str]) -> tuple[Card, ND
         ids="number" if _ids_are_numbers(folder) else "table",
         parts=parts,
         files=_files(folder, base),
+        low_offsets=found_low(folder),
         origin_parts=_origins(folder, base, tokens),
     )
     joined = b"".join(digest for of_part in digests for digest in of_part)

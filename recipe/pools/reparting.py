@@ -32,6 +32,7 @@ from recipe.pools.card import (
 from recipe.pools.checked_blocks import CheckedBlocks
 from recipe.pools.megatron import write_index
 from recipe.pools.npy_files import file_record, write_npy
+from recipe.pools.offsets import Offsets
 from recipe.pools.opening import open_pool
 from recipe.pools.origins import RowsHash
 from recipe.pools.pool import Pool
@@ -48,7 +49,7 @@ class _Part(NamedTuple):
     """Hashes of its blocks, hexadecimal."""
 
 
-def part_edges(offsets: NDArray[np.int64], part_tokens: int) -> NDArray[np.int64]:
+def part_edges(offsets: NDArray[np.int64] | Offsets, part_tokens: int) -> NDArray[np.int64]:
     """First documents of parts of at most so many stored tokens, each as full as it can be, and the end.
 
     A longer document is a part of its own.

@@ -33,6 +33,7 @@ from recipe.pools.card import (
 from recipe.pools.finding import Finding
 from recipe.pools.mapped import map_npy
 from recipe.pools.megatron import read_index
+from recipe.pools.offsets import boundary_fault, map_offsets
 from recipe.pools.origins import AS_WRITTEN, check_origin_indices, check_origin_rows, read_tokens
 from recipe.pools.table import DocumentTable
 
@@ -205,8 +206,9 @@ def _check_index(folder: Path, part: PartRecord) -> list[Finding]:
 
 def _check_offsets(folder: Path, card: Card) -> list[Finding]:
     path = folder / OFFSETS_NAME
-    findings = _check_hash(folder, card, path.name)
-    offsets = map_npy(path, card.num_documents + 1, np.dtype("<i8"))
+    fault = boundary_fault(folder, card, path.name)
+    findings = [Finding("contents", str(path), *fault)] if fault else []
+    offsets = map_offsets(folder, card)
     document = token = 0
     for part in card.parts:
         own = read_index(folder / f"{part.name}.idx").offsets() + token

@@ -20,6 +20,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.pools.card import Card, MaxId, content_hash, extent_units
 from recipe.pools.finding import Finding
 from recipe.pools.foreign.form import form_of
+from recipe.pools.offsets import Offsets
 from recipe.pools.pool import Pool
 from recipe.pools.selection import Selection, select, units_of
 
@@ -73,7 +74,7 @@ class View(Pool):
         return self.selection.documents
 
     @property
-    def offsets(self) -> NDArray[np.int64]:
+    def offsets(self) -> NDArray[np.int64] | Offsets:
         """Of the folder; see `Pool.offsets`."""
         return self.parent.offsets
 
