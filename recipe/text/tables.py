@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
@@ -223,9 +224,15 @@ def _texts(some: _Some, steps: list[str] | None, options: ReadOptions) -> _Texts
 
 
 def _one_by_one(column: Any, most: int) -> Iterator[bytes | None]:
-    """Texts, of a longer one a byte more than ``most``."""
-    for one in column:
-        yield one.as_buffer()[: most + 1].to_pybytes() if one.is_valid else None
+    """Texts, of a longer one a byte more than ``most``; a scalar of Arrow's would be a copy more."""
+    if pa.types.is_binary_view(column.type):
+        yield from (one.as_py() for one in column)
+        return
+    valid, kind = column.is_valid(), np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    _, offsets, data = column.buffers()
+    places = np.frombuffer(offsets, kind, len(column) + 1, column.offset * np.dtype(kind).itemsize)
+    for is_there, start, stop in zip(valid.to_pylist(), places.tolist(), places[1:].tolist(), strict=False):
+        yield data.slice(start, min(stop - start, most + 1)).to_pybytes() if is_there else None
 
 
 def _missing(schema: pa.Schema, key: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -18,6 +19,7 @@ VALUE_BYTES = 160
 _FEW = 1 << 10
 _CHUNK = 1 << 20
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_WHOLE = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
 
 
@@ -48,13 +50,25 @@ def check_values(data: bytes, max_line_bytes: int) -> str:
     size = 2 * len(data) + memory_of(data)
     if _signs(data) <= _FEW or size + VALUE_BYTES * _signs(data) <= limit:
         return ""
-    values = _signs(_STRING.sub(b"", data))
+    values = sum(map(_signs, _outside(data)))
     if values <= _FEW or (size := size + VALUE_BYTES * values) <= limit:
         return ""
     return (
         f"at most {limit:,} bytes in memory, for twice the line, once its text and {VALUE_BYTES} for each of "
         f"its values; its {values:,} values make them {size:,}"
     )
+
+
+def _outside(data: bytes) -> Iterator[bytes]:
+    """A JSON line without its strings, in parts: what is found of all of it at once would fill memory."""
+    at = 0
+    while at < len(data):
+        found = _WHOLE.match(data, at, at + _CHUNK)
+        if found is not None and found.end() > at:
+            yield _STRING.sub(b"", found[0])
+        else:  # a string that is longer, or has no end
+            found = _STRING.match(data, at)
+        at = len(data) if found is None else found.end()
 
 
 def _signs(data: bytes) -> int:

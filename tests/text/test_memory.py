@@ -10,6 +10,8 @@ import pyarrow.feather
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
 from recipe.pools.blocks import document_hash
@@ -20,6 +22,7 @@ from recipe.text.readers import raw_batches, read_documents
 from recipe.text.sources import ReadOptions, list_sources
 from recipe.text.spooled import Spooled, gathered, slices, tokens_digest
 from recipe.text.tokenizers import ByteTokenizer
+from recipe.text.widths import _STRING, _outside
 
 
 def quarantined(path, **options):
@@ -156,3 +159,27 @@ def test_a_text_that_can_only_be_encoded_whole_is_a_bad_record_above_what_fits(t
     read = ReadOptions(max_line_bytes=268437246)
     with prepare_pool([tmp_path / "a.jsonl"], tmp_path / "more", Whole(), PrepareOptions(read=read)) as pool:
         assert pool.num_documents == 5
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_long_texts_of_a_table_are_read_one_by_one(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("recipe.text.tables.SLICE_BYTES", 0)
+    texts = ["abc", None, "", "é", "x" * 100, None, "last"]
+    with pa.ipc.new_file(tmp_path / "a.arrow", pa.schema([("text", kind)])) as writer:
+        writer.write_batch(pa.record_batch({"text": pa.array(["", *texts], kind)}).slice(1))
+    kept, bad = quarantined(tmp_path / "a.arrow", max_line_bytes=50)
+    assert (kept, bad) == (["abc", "é", "last"], {"text_not_text": 2, "too_long": 1})
+
+
+@given(
+    record=st.dictionaries(st.text('a,[{"\\é'), st.sampled_from([1, [], {}, 'x,"[\\' * 9, [[1, {"a": 2}]]])),
+    chunk=st.sampled_from([1, 3, 7, 50]),
+    cut=st.integers(0, 9),
+)
+def test_a_line_is_taken_apart_at_its_strings(record, chunk, cut):
+    """Also one that ends inside a string."""
+    data = json.dumps(record, ensure_ascii=False).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recipe.text.widths._CHUNK", chunk)
+        assert b"".join(_outside(data)) == _STRING.sub(b"", data)
+        assert b"".join(_outside(data[:-cut])) in _STRING.sub(b"", data)
