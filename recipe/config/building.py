@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from recipe.config.checks import recipe_faults
+from recipe.config.lost_sets import lost_sets, tellable, with_stand_ins
 from recipe.config.merging import WrittenStages, at_origin, merge_stages
 from recipe.config.model import ParallelConfig
 from recipe.config.partial import read_partly
@@ -23,18 +24,21 @@ _MERGED: tuple[Place, ...] = (*((form,) for form in (*SHARES, OBJECTIVE)), ("bat
 """Mappings of a stage that are only judged whole: a stage may add what is missing."""
 
 
-def build_recipe(data: Mapping[str, Any], title: str, also: Sequence[Fault] = ()) -> Recipe:
+def build_recipe(
+    data: Mapping[str, Any], title: str, also: Sequence[Fault] = (), stand_ins: Collection[str] = ()
+) -> Recipe:
     """The recipe that plain values state.
 
     Args:
         data: what was written, every value plain; ``every_stage``, ``like`` and ``curriculum`` allowed.
         title: what messages call the recipe.
         also: faults found before, told together with those found here.
+        stand_ins: names of pools that stand for others, of which nothing is told; there are faults already.
 
     Raises:
         RecipeError: with every problem.
     """
-    found = [*also, *_key_faults(data, ())]
+    found = _key_faults(data, ())
     data, faults = expand_patterns(_text_keys(data))
     found += faults
     written = merge_stages(data)
@@ -47,7 +51,7 @@ def build_recipe(data: Mapping[str, Any], title: str, also: Sequence[Fault] = ()
     in_order = all(fault.place != ("curriculum",) for fault in written.faults)
     between += recipe_faults(recipe, in_order=in_order)
     found += at_origin([fault for fault in between if _is_known(fault, written)], written.origins)
-    if found:
+    if found := [*also, *tellable(found, stand_ins)]:
         raise RecipeError(title, [fault.problem() for fault in unique(found)])
     return recipe
 
@@ -136,12 +140,12 @@ def recipe_from_plain(data: Mapping[str, Any], *, source: str) -> Recipe:
     Raises:
         RecipeError: with every problem; ``source`` names where the values come from.
     """
-    sets = sets_in(data)
-    data, found = expand_pool_sets(data)
-    if found:
-        raise RecipeError(source, [fault.problem() for fault in unique(found)])
-    data, found = whole_sets(data, sets)
-    return build_recipe(data, source, also=found)
+    whole, found = expand_pool_sets(data)
+    lost, stand_ins = lost_sets(found), list[str]()
+    if lost:
+        whole["pools"], stand_ins = with_stand_ins(data, whole["pools"], lost)
+    whole, partial = whole_sets(whole, [key for key in sets_in(data) if key not in lost])
+    return build_recipe(whole, source, also=[*found, *partial], stand_ins=stand_ins)
 
 
 def recipe_to_plain(recipe: Recipe) -> dict[str, Any]:

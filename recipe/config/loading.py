@@ -15,11 +15,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from recipe.config.building import build_recipe
 from recipe.config.change import Change
+from recipe.config.lost_sets import lost_sets, with_stand_ins
 from recipe.config.naming import folder_name
 from recipe.config.overrides import apply_changes, read_overrides
 from recipe.config.pool_patterns import whole_sets
 from recipe.config.pool_sets import STAR, expand_pool_sets, has_sets, sets_in
-from recipe.config.problems import Fault, nearest, shown, unique
+from recipe.config.problems import Fault, nearest, shown
 from recipe.config.recipe import Recipe
 from recipe.config.resolving import omegaconf_error, resolve
 from recipe.config.sources import GROUPS, PRIMARY, Located, config_loader, locate
@@ -54,52 +55,54 @@ def load_recipe(
     chosen = [change for change in changes if _is_choice(change, loader)]
     data = _compose(loader, located, chosen)
     own = [change for change in changes if change not in chosen]
-    faults, sets = _apply(data, own, pools_root, located.title)
+    faults, sets, stand_ins = _apply(data, own, pools_root, located.title)
     resolved, unresolved = resolve(data, located.title)
     resolved, partial = whole_sets(resolved, sets)
     found += [*faults, *unresolved, *partial]
     resolved.setdefault("name", folder_name(located.file.stem))
-    return build_recipe(resolved, located.title, also=found)
+    return build_recipe(resolved, located.title, also=found, stand_ins=stand_ins)
 
 
 def _apply(
     data: dict[str, Any], changes: Sequence[Change], pools_root: Path | None, title: str
-) -> tuple[list[Fault], list[str]]:
+) -> tuple[list[Fault], list[str], list[str]]:
     """Apply overrides, in place; pool sets become pools once what is said of them is applied.
 
-    Returns faults, and the names of the sets.
-
-    Raises:
-        RecipeError: a set has a fault: nobody knows which pools there are.
+    Returns faults, the names of the sets that were expanded, and pools that stand for those of other sets.
     """
     about_sets = [change for change in changes if _is_about_sets(change)]
     if not has_sets(data) and not any(STAR in change.text for change in about_sets):
         found = apply_changes(data, changes, VOCABULARY)
         if pools_root is not None:
             data["pools_root"] = str(pools_root)
-        return found, []
+        return found, [], []
     found = apply_changes(data, about_sets, VOCABULARY)
     if pools_root is not None:
         data["pools_root"] = str(pools_root)
-    expanded, faults = _expanded(data, title)
-    if faults:
-        raise RecipeError(title, [fault.problem() for fault in unique([*found, *faults])])
-    sets, data["pools"] = sets_in(data), expanded["pools"]
     rest = [change for change in changes if change not in about_sets]
-    return found + apply_changes(data, rest, VOCABULARY), sets
+    sets = sets_in(data)
+    pools, faults, lost = _expanded(data, title)
+    data["pools"], stand_ins = with_stand_ins(data, pools, lost, [part for one in rest for part in one.place])
+    found += [*faults, *apply_changes(data, rest, VOCABULARY)]
+    return found, [key for key in sets if key not in lost], stand_ins
 
 
-def _expanded(data: dict[str, Any], title: str) -> tuple[dict[str, Any], list[Fault]]:
-    """Pools instead of sets; interpolations in what the sets say, and in the root, are resolved for that."""
-    if not has_sets(data):
-        return data, []
+def _expanded(data: dict[str, Any], title: str) -> tuple[dict[str, Any], list[Fault], list[str]]:
+    """Pools instead of sets, faults, and the sets that have one.
+
+    Interpolations in what the sets say, and in the root, are resolved for that.
+    """
+    sets = sets_in(data)
+    if not sets:
+        return data["pools"], [], []
     resolved, lost = resolve(data, title)
-    sets = [key for key in data["pools"] if STAR in key]
     faults = [fault for fault in lost if fault.place[0].startswith(("pools_root", *_dotted(sets)))]
     if faults:
-        return data, faults
+        own = {key: pool for key, pool in data["pools"].items() if key not in sets}
+        return own, [], sets  # told with everything that cannot be resolved
     known = {key: resolved["pools"][key] if key in sets else own for key, own in data["pools"].items()}
-    return expand_pool_sets({"pools": known, "pools_root": resolved.get("pools_root")})
+    expanded, faults = expand_pool_sets({"pools": known, "pools_root": resolved.get("pools_root")})
+    return expanded["pools"], faults, lost_sets(faults)
 
 
 def _dotted(sets: Sequence[str]) -> list[str]:

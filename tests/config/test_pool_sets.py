@@ -246,3 +246,11 @@ def test_what_a_set_makes_is_a_function_of_the_folders_names(names: list[str], d
     assert list(made) == sorted(made)
     dice.shuffle(paths)
     assert list(members("lang_*", "x/*", paths).items()) == list(made.items())
+
+
+def test_a_set_that_cannot_be_expanded_is_one_fault_among_the_others(written):
+    """lang_no could be one of its pools: that it has a share is no fault, and neither is what its name may be."""
+    changed("path: multilingual/*", "path: nowhere/*")
+    quotas = "stages.main.quotas={web: 50%, wbe: 10%, lang_no: 40%, langs: 0%}"
+    found = refused("seed=-1", quotas, "+pools.lang_no.max_epochs=2")
+    assert [where for where, *_ in found] == ["pools.lang_*.path", "seed", "stages.main.quotas.wbe"]
