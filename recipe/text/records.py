@@ -12,6 +12,7 @@ from typing import Any
 from recipe.pools.sections import Section
 from recipe.text.documents import Document, Refusal, TagValue, place_of
 from recipe.text.kinds import TABLES
+from recipe.text.long_lines import load_long
 from recipe.text.sources import ReadOptions, SourceFile
 from recipe.text.widths import check_values, check_width
 
@@ -25,6 +26,8 @@ MOST_KEYS = 10
 SIGNATURE = b"\xef\xbb\xbf"
 MOST_SAID = 1 << 20
 """Characters of an id, a group, or all tags of a document: they are in memory many times, and in tables."""
+LONG_LINE = 16 << 20
+"""Bytes of a line that is read in parts."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -109,9 +112,13 @@ def _loaded(data: bytes, options: ReadOptions) -> tuple[dict[str, Any], bool]:
     """A JSON object, and whether characters were replaced."""
     if many := check_values(data, options.max_line_bytes):
         raise _BadError("too_long", many)
-    text, repaired = _decode(data, options)
-    record = _load(text)
-    if "\\u" in text:
+    record, repaired = None, False
+    if len(data) > LONG_LINE and not check_width(data, options.max_line_bytes):
+        record = load_long(data)
+    if record is None:
+        text, repaired = _decode(data, options)
+        record = _load(text)
+    if b"\\u" in data:
         record, mended = _mend(record, options)
         repaired = repaired or mended
     return record, repaired

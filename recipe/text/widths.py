@@ -59,16 +59,34 @@ def check_values(data: bytes, max_line_bytes: int) -> str:
     )
 
 
+def long_strings(data: bytes, least: int) -> Iterator[tuple[int, int]]:
+    """Half-open spans of a JSON line's strings that are longer than ``least``, with their marks.
+
+    >>> list(long_strings(b'{"a": "bcdefg", "h": 1}', 5))
+    [(6, 14)]
+    """
+    return ((start, stop) for start, stop, is_long in _parts(data, least) if is_long)
+
+
 def _outside(data: bytes) -> Iterator[bytes]:
     """A JSON line without its strings, in parts: what is found of all of it at once would fill memory."""
+    return (
+        _STRING.sub(b"", data[start:stop]) for start, stop, is_long in _parts(data, _CHUNK) if not is_long
+    )
+
+
+def _parts(data: bytes, most: int) -> Iterator[tuple[int, int, bool]]:
+    """Spans of a JSON line, none of which ends in a string; True for a string longer than ``most``."""
     at = 0
     while at < len(data):
-        found = _WHOLE.match(data, at, at + _CHUNK)
-        if found is not None and found.end() > at:
-            yield _STRING.sub(b"", found[0])
-        else:  # a string that is longer, or has no end
+        found = _WHOLE.match(data, at, at + most)
+        is_long = found is None or found.end() == at
+        if is_long:
             found = _STRING.match(data, at)
-        at = len(data) if found is None else found.end()
+        if found is None:  # a string without an end
+            return
+        yield at, found.end(), is_long
+        at = found.end()
 
 
 def _signs(data: bytes) -> int:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from recipe.errors import RecipeError
 from recipe.pools.blocks import document_hash
 from recipe.text.documents import Tally
+from recipe.text.long_lines import load_long
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
 from recipe.text.readers import raw_batches, read_documents
@@ -183,3 +184,57 @@ def test_a_line_is_taken_apart_at_its_strings(record, chunk, cut):
         patch.setattr("recipe.text.widths._CHUNK", chunk)
         assert b"".join(_outside(data)) == _STRING.sub(b"", data)
         assert b"".join(_outside(data[:-cut])) in _STRING.sub(b"", data)
+
+
+PIECES = ["a", "long text ", "\\", '"', "\n", "é", "中", "\U0001f600", "/", "\u2028", "\x7f"]
+WORDS = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
+
+
+@given(
+    record=st.recursive(WORDS | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(WORDS, inner)),
+    escaped=st.booleans(),
+    size=st.sampled_from([2, 5, 20]),
+    damage=st.sampled_from(
+        [None, b"\\", b'"', b"\x00", b"\xff", b"\\ud83d", b"\\x", b"recipe-long-string-0"]
+    ),
+    place=st.integers(0, 200),
+)
+def test_a_long_line_read_in_parts_is_the_record_it_is_when_read_at_once(
+    record, escaped, size, damage, place
+):
+    """Or it is left to the one who reads it at once and says what is wrong with it."""
+    data = json.dumps({"text": record, "b": [record]}, ensure_ascii=escaped).encode()
+    if damage is not None:
+        data = data[:place] + damage + data[place:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recipe.text.long_lines.PART_BYTES", size)
+        found = load_long(data)
+    assert damage is None or found is None or found == json.loads(data)
+    assert damage is not None or found is None or found == {"text": record, "b": [record]}
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_long_line_is_read_in_parts(monkeypatch, escaped):
+    monkeypatch.setattr("recipe.text.long_lines.PART_BYTES", 50)
+    record = {"text": 'one "two" \U0001f600\n' * 100, "id": "x", "tags": ["y" * 100, {"z": "中" * 100}]}
+    assert load_long(json.dumps(record, ensure_ascii=escaped).encode()) == record
+
+
+def test_a_long_line_gives_the_document_it_gives_when_read_at_once(tmp_path, monkeypatch):
+    lines = [
+        json.dumps({"text": "a\n😀" * 200, "id": 1}),
+        '{"text": "\\ud800' + "b" * 900 + '"}',
+        '{"text": "c' * 99,
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), "utf-8")
+    (tmp_path / "b.jsonl").write_bytes(b'{"text": "' + b"d" * 900 + b'\xff"}\n')
+    for on_bad in ("skip", "replace"):
+        found = []
+        for size in (100, 1 << 20):
+            monkeypatch.setattr("recipe.text.long_lines.PART_BYTES", size)
+            monkeypatch.setattr("recipe.text.records.LONG_LINE", size)
+            some: list = []
+            options = ReadOptions(on_bad=on_bad)
+            found.append((list(read_documents([tmp_path], options, quarantine=some.append)), some))
+        assert found[0] == found[1]
+        assert len(found[0][0]) == (1 if on_bad == "skip" else 3)
