@@ -24,6 +24,11 @@ settings.register_profile(
 settings.load_profile("ci")
 
 
+HERE = "127.0.0.1,localhost"
+for name in ("NO_PROXY", "no_proxy"):  # servers of tests are asked directly, where a machine has a proxy, too
+    os.environ[name] = ",".join(filter(None, (os.environ.get(name), HERE)))
+
+
 @pytest.fixture
 def command_path(monkeypatch: pytest.MonkeyPatch) -> str:
     """A PATH on which ``recipe``, ``python`` and ``pip`` are those of the interpreter that runs the tests."""
