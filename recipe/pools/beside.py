@@ -20,9 +20,11 @@ REMADE = "remade"
 """Key of the ``source`` of a card that was lost and made anew."""
 QUARANTINE_NAME = "quarantine.jsonl"
 """In a prepared pool, if any record was left out: source, line (or row, member), reason."""
+COPIES_NAME = "copies.jsonl"
+"""In a pool that extends another: what left-out copies of its documents say more; see `recipe.pools.copies`."""
 _UNSEALED = frozenset({"format", "settings", "inputs", "read"})
 """Keys of a record that an older version wrote, without a hash: any other is a damaged one's."""
-BESIDE = (QUARANTINE_NAME,)
+BESIDE = (QUARANTINE_NAME, COPIES_NAME)
 """Files whose sizes and hashes the record states, where they are."""
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recipe.pools.adopting import EXTENDS, link_file
+from recipe.pools.beside import COPIES_NAME
 from recipe.pools.blocks import BLOCK_BYTES, DIGEST_BYTES, num_blocks
 from recipe.pools.card import (
     ALL,
@@ -142,6 +143,8 @@ def _card(  # noqa: PLR0913  everything a card says
 
 def _as_extended(card: Card, folder: Path, old: Pool, written: tuple[PartRecord, ...]) -> Card:
     """The card with what a pool keeps of the one that it extends: how its parts were, what was erased."""
+    if (copies := old.layout.folder / COPIES_NAME).is_file() and not (folder / COPIES_NAME).exists():
+        link_file(copies, folder / COPIES_NAME)
     if old.erased.size:
         link_file(old.layout.folder / WITHDRAWN_NAME, folder / WITHDRAWN_NAME)
         files = {**card.files, WITHDRAWN_NAME: old.card.files[WITHDRAWN_NAME]}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from recipe.errors import RecipeError
 from recipe.pools.adopting import EXTENDS, refuse_pairs
 from recipe.pools.blocks import numbers_hash
+from recipe.pools.copies import Noted
 from recipe.pools.pool import Pool
 from recipe.pools.repeats import REPEATS
 from recipe.pools.sections import Section
@@ -115,7 +116,7 @@ def _copy(
     """Give the documents to a writer that may hold the first of them; needs that are lost."""
     begins = int(pool.card.bos is not None)
     sections = _Boundaries(pool, numbers)
-    done, lost = writer.num_documents, 0
+    done, lost, noted = writer.num_documents, 0, Noted(pool)
     for number in numbers[:done].tolist():
         lost += sections.of(number).lost
     for row in _rows(pool, numbers[done:]):
@@ -126,7 +127,7 @@ def _copy(
             stored[front : len(stored) - int(pool.card.eos is not None)],
             id=row.id,
             group=row.group,
-            tags=row.tags if tags is None else tags(row),
+            tags=noted.joined(row.document, row.tags if tags is None else tags(row)),
             source=row.source,
             sections=found.found,
             lead=stored[begins:front],

@@ -16,6 +16,7 @@ from recipe.errors import Problem, RecipeError
 from recipe.pools.chosen_ids import ChosenIds
 from recipe.pools.contents import RANGE_DOCUMENTS, Contents, Equal, folder_above
 from recipe.pools.copied import existing_copy, write_copy
+from recipe.pools.copies import Noted
 from recipe.pools.lengths import body_lengths
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
@@ -277,7 +278,7 @@ def tags_of(pool: Pool, documents: NDArray[np.int64], base: int) -> Iterator[tup
     """Number (from ``base``) and tags as JSON of documents that have any; numbers rise."""
     if not len(documents):
         return
-    start = 0
+    start, noted = 0, Noted(pool)
     with pq.ParquetFile(pool.layout.table_file()) as file:
         for group in range(file.num_row_groups):
             stop = start + file.metadata.row_group(group).num_rows
@@ -286,6 +287,7 @@ def tags_of(pool: Pool, documents: NDArray[np.int64], base: int) -> Iterator[tup
                 column = file.read_row_group(group, columns=["tags"], use_threads=False)["tags"]
                 here = documents[low:high]
                 taken = column.take(here - start).to_pylist()
+                taken = [noted.joined_text(at, tags) for at, tags in zip(here.tolist(), taken, strict=True)]
                 texts = {text: text for text in taken}  # one of each is kept in memory
                 yield from (
                     (base + number, texts[text])

@@ -22,6 +22,7 @@ from recipe.pools.pool import Pool
 from recipe.pools.splits import MOST_SPLITS, Split
 from recipe.pools.tags import JoinedTags, TagsWriter, joined_tags
 from recipe.pools.workplace import sync, write_durably
+from recipe.text.copies import CopyNotes
 from recipe.text.spill import first_numbers
 from recipe.text.spilled import Spilled, contents_of
 
@@ -86,6 +87,7 @@ def place_documents(folder: Path, num_tasks: int, rule: Rule) -> Placed:
     with TagsWriter(folder / TAGS) as tags:
         decided = _Decided(folder, num_tasks, rule, tags)
         decided.decide()
+        decided.write_copies(folder)
     np.save(folder / TAG_PLACES, tags.places())
     np.save(folder / PLACES, decided.places)
     for name in (PLACES, TAGS, TAG_PLACES):
@@ -107,6 +109,7 @@ class _Decided:
         self._known = Contents([pool for _, pool in there], folder)
         self._ranks = [0] if rule.split is None else rule.split.ranks()
         self._problems: list[Problem] = []
+        self._copies = CopyNotes()
         self.places = np.zeros(first_numbers(folder, num_tasks)[-1], np.uint8)
         if rule.split is not None:
             for first, task in zip(self._spilled.first, self._tasks, strict=False):
@@ -120,21 +123,32 @@ class _Decided:
             for equal in equal_documents([*self._known.runs, *self._tasks], bases, RANGE_DOCUMENTS):
                 for numbers in equal.sets():
                     old = [number for number in numbers if number < known]
-                    pools = self._known.pool_of(np.array(old)).tolist() if old else ()
                     if len(numbers) > len(old):
                         new = [number - known for number in numbers[len(old) :]]
-                        self._settle({self._known_splits[pool] for pool in pools}, new)
+                        self._settle(self._places_of(old), new)
         if self._problems:
             raise ContentError("splits", self._problems[:_SHOWN])
 
-    def _settle(self, known: set[int], copies: list[int]) -> None:
-        """Decide about the copies of one text; ``known``: splits of pools that have it already."""
+    def write_copies(self, folder: Path) -> None:
+        """Note what new documents say more than old ones that they equal."""
+        self._copies.write(folder, self._rule.extends, self._spilled.row, self._order)
+
+    def _places_of(self, old: list[int]) -> dict[int, int]:
+        """Splits of the pools that have a text already, each with its first document there."""
+        pools = self._known.pool_of(np.array(old, np.int64)).tolist()
+        places = dict[int, int]()
+        for number, pool in zip(old, pools, strict=True):
+            places.setdefault(self._known_splits[pool], number - int(self._known.bases[pool]))
+        return places
+
+    def _settle(self, known: dict[int, int], copies: list[int]) -> None:
+        """Decide about the copies of one text; ``known``: splits of pools that have it already, and where."""
         splits = self.places[copies].tolist()
         self._rows.clear()
         if not self._rule.drop and len({*known, *splits}) == 1:
             return
         named = {copy: split for copy, split in zip(copies, splits, strict=True) if self._is_named(copy)}
-        homes = known or {min(named.values() or splits, key=self._ranks.__getitem__)}
+        homes = set(known) or {min(named.values() or splits, key=self._ranks.__getitem__)}
         inside = [copy for copy, split in zip(copies, splits, strict=True) if split in homes]
         first = None if known or not inside else min(inside, key=self._order)
         gone = []
@@ -149,6 +163,8 @@ class _Decided:
                 gone.append(copy)
         if first is not None:
             self._keep_tags(first, gone)
+        for split, old in known.items():
+            self._copies.add(split, old, gone)
 
     def _keep_tags(self, first: int, gone: Sequence[int]) -> None:
         said: dict[bytes, Any] = {}

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from recipe.errors import ContentError, RecipeError
-from recipe.pools.beside import QUARANTINE_NAME, RECORD_NAME, sealed_record
+from recipe.pools.beside import COPIES_NAME, QUARANTINE_NAME, RECORD_NAME, sealed_record
 from recipe.pools.card import json_object
+from recipe.pools.copies import copies_in, extend_copies
 from recipe.pools.pool import Pool
 from recipe.pools.sections import Section
 from recipe.pools.settings import token_dtype
 from recipe.pools.split_record import has_record, write_record
 from recipe.pools.workplace import unfinished_folder, write_durably
 from recipe.pools.writer import PoolWriter
+from recipe.text.copies import noted_copies
 from recipe.text.counts import Counted
 from recipe.text.duplicates import AS_DUPLICATE, AS_OTHER_SPLIT, Placed, Rule, place_documents
 from recipe.text.engines import check_engine
@@ -292,10 +294,23 @@ class _Preparation:
             folder = unfinished_folder(path)
             if counted.tally.quarantined and self.options.split is None:
                 write_quarantine(folder / QUARANTINE_NAME, self.spill, read.tasks)
+            self._write_copies(folder, target)
             write_durably(folder / RECORD_NAME, sealed_record(folder, record))
             if writer.settings.repeats is not None:
                 self._say("looking for what repeats inside documents and groups")
             writer.close(dropped=counted.dropped(target)).close()
+
+    def _write_copies(self, folder: Path, target: Target) -> None:
+        """Keep what left-out copies of the extended pool's documents say more, now and before."""
+        if target.extends is None:
+            return
+        before, new = target.extends.layout.folder / COPIES_NAME, noted_copies(self.spill, target.split)
+        extend_copies(folder / COPIES_NAME, before, new)
+        if count := sum(1 for _ in copies_in(new)):
+            self._say(
+                f"note: {count:,} documents of {target.extends.path} equal new ones whose tags say more: they "
+                f"stay as they are, {COPIES_NAME} has the tags; `recipe pools dedup` of the pool joins them"
+            )
 
     def _write(self, writer: PoolWriter, read: _Read, counted: Counted, target: Target) -> None:
         dtype, placed = token_dtype(self.tokenizer.vocab_size), counted.placed
