@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from recipe.report.ledger_table import ledger_table
     from recipe.run.branching.branch import branch_run
     from recipe.run.branching.wishes import Wish
-    from recipe.run.changing.amend import Approval, Goal, amend_run
+    from recipe.run.changing.amend import amend_run
+    from recipe.run.changing.approval import Approval
     from recipe.run.changing.skip import skip_run
+    from recipe.run.changing.totals import Goal
     from recipe.run.changing.withdraw import Ticket, withdraw_run
     from recipe.run.comparing.attach import attach_metrics
     from recipe.run.comparing.compare import compare_runs

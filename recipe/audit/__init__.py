@@ -3,7 +3,7 @@
 from recipe.audit.answer import Audit
 from recipe.audit.auditing import audit_run
 from recipe.audit.coverage import Coverage
-from recipe.audit.findings import Finding
 from recipe.audit.seal import Seal, seal_run
+from recipe.pools import Finding
 
 __all__ = ["Audit", "Coverage", "Finding", "Seal", "audit_run", "seal_run"]

@@ -10,8 +10,9 @@ from recipe.config import Recipe
 from recipe.config.drawing import drawing_stages
 from recipe.errors import RecipeError
 from recipe.pools import Pool
-from recipe.sequences.boundaries import Edges, edge_table
+from recipe.sequences.boundaries import edge_table
 from recipe.sequences.near_cuts import edges_of
+from recipe.sequences.spelling import Edges
 
 
 def lacks_edges(pool: Pool, recipes: Iterable[Recipe], tokenizer: str | None = None) -> str | None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from recipe.audit.budget import Budget
 from recipe.audit.coverage import Coverage
-from recipe.audit.findings import Finding
 from recipe.audit.limits import limits
 from recipe.audit.pool_reading import PoolReading
+from recipe.pools import Finding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

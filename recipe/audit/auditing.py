@@ -10,6 +10,7 @@ import random
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 from recipe.audit.answer import Audit
@@ -20,7 +21,7 @@ from recipe.audit.course import Course
 from recipe.audit.coverage import Coverage
 from recipe.audit.documents import check_erased, check_first, check_lists
 from recipe.audit.files import check_files
-from recipe.audit.findings import Finding, once
+from recipe.audit.findings import once
 from recipe.audit.holdings import Found, find_pools, leave_contents, verify_contents
 from recipe.audit.manifests import check_manifests
 from recipe.audit.owners import check_owners
@@ -35,6 +36,7 @@ from recipe.audit.taken_down import in_folders, taken_down
 from recipe.audit.totals import largest_drifts, pools_that_left, tokens_on_record
 from recipe.audit.workers import computed
 from recipe.errors import RecipeError
+from recipe.pools import Finding
 
 MOST_MANIFESTS = 400
 """Contents of more manifests than this are compared by sample, unless everything is."""
@@ -58,7 +60,7 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
     path: str | Path,
     *,
     full: bool = False,
-    sample: float | int | None = None,
+    sample: Fraction | float | int | None = None,
     workers: int | None = None,
     pools_root: str | Path | None = None,
     seed: int | None = None,
@@ -98,7 +100,7 @@ def audit_run(  # noqa: PLR0913 - the options of the verb
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers is {workers}; it is a whole number, at least 1")
-    if sample is not None and (sample <= 0 or (isinstance(sample, float) and sample > 1)):
+    if sample is not None and (sample <= 0 or (not isinstance(sample, int) and sample > 1)):
         raise ValueError(f"sample is {sample!r}; it is a share in 0..1 (float) or a number of rows (int)")
     scope = Scope(since, stage)
     if chain_only and (full or metadata_only or sample is not None or not scope.is_whole):

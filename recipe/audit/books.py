@@ -14,8 +14,10 @@ from recipe.config import Recipe, Rule
 from recipe.config.view import family
 from recipe.maths.order import key, units_at, units_in
 from recipe.pools import Pool
-from recipe.sequences.blocks import KINDS, Block, BlockPlace, CutBlock, num_blocks, plan_block
+from recipe.sequences.blocks import Block, CutBlock, plan_block
 from recipe.sequences.ownership import rule_for
+from recipe.sequences.reading_order import BlockPlace, num_blocks
+from recipe.sequences.rows import KINDS
 from recipe.sequences.withdrawn import NOTHING, Withdrawn, together
 
 BODY, OVERLAP, SPECIAL, LABELS, DOCUMENTS, SEPARATORS = (

@@ -2,62 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from recipe.audit import bases
 from recipe.audit.account import Plain
 from recipe.audit.chain import Entry
 from recipe.audit.controlled import differences, unfixed, unnamed
-from recipe.audit.findings import Finding, shown
+from recipe.audit.findings import shown
 from recipe.audit.following import Following
 from recipe.audit.intent import Intent
 from recipe.audit.lineage import Mark
-from recipe.audit.record import read_sealed, seal_findings
+from recipe.audit.parent import Parent, Wish, read_parent
+from recipe.audit.parent_ledger import checkpoint_at, find_parent, row_at
 from recipe.audit.segments import Anew, Segment, Stop
-from recipe.audit.state import Cursor, Malformed, PoolState, State, mapping, sequence, whole
-from recipe.audit.terms import HOLDING, Terms
+from recipe.audit.state import Cursor, PoolState, State, mapping, sequence, whole
+from recipe.audit.terms import Terms
 from recipe.audit.withdrawals import Known, from_plain, to_plain
-from recipe.config import Recipe, recipe_from_plain, recipe_to_plain
-from recipe.errors import RecipeError
 
-COPY = "parent.yaml"
 _NEW_SEED = ("seed", "tokenizer", "start")
 """What a branch may have otherwise though an amendment may not."""
 _DATA = ("continue", "fresh")
-_SHARES = ("quotas", "weights", "quotas_tokens", "objective")
-
-
-@dataclass(frozen=True, slots=True)
-class Parent:
-    """What a parent's manifest says, as far as a branch goes on from it."""
-
-    value: Plain
-    terms: Terms
-    """Its own, pools called as they were."""
-    called: Intent
-    """Its recipe, pools called as in the branch."""
-    state: State
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """How the branch's pools are read, as its row has it."""
-
-    fresh: frozenset[str]
-    renamed: Mapping[str, str]
-    """New names by old ones."""
-    is_retokenised: bool
-
-    @classmethod
-    def of(cls, said: Mapping[str, Any], names: tuple[str, ...]) -> Wish:
-        """From the row's ``parent``."""
-        fresh = names if said.get("data") == "fresh" else said.get("fresh") or []
-        renamed = mapping(said.get("renamed") or {}, "parent.renamed")
-        return cls(frozenset(fresh), renamed, said.get("retokenised") is True)
 
 
 def follow(course: Following, entry: Entry, row: Plain, holdings: dict[str, Plain]) -> Plain:
@@ -68,7 +34,7 @@ def follow(course: Following, entry: Entry, row: Plain, holdings: dict[str, Plai
     grid = sequence(row.get("grid"), "grid")
     planned_to = whole(grid[-1] if grid else None, "grid")
     terms = Terms(intent, holdings)
-    parent = _read(course, entry, said, wish)
+    parent = read_parent(course, entry, said, wish)
     if parent is None:
         withdrawn, number = from_plain(row.get("withdrawals"))
         terms = replace(terms, withdrawn=withdrawn, withdrawals=number)
@@ -102,56 +68,6 @@ def follow(course: Following, entry: Entry, row: Plain, holdings: dict[str, Plai
         }
     plain = to_plain(withdrawals, number)
     return expected if plain is None else {**expected, "withdrawals": plain}
-
-
-def _read(course: Following, entry: Entry, said: Mapping[str, Any], wish: Wish) -> Parent | None:
-    """The parent's manifest, checked by its hash; None where it cannot be read."""
-    if course.folder is None:
-        return None
-    course.files.add(COPY)
-    file = read_sealed(course.folder, course.folder / COPY)
-    course.findings[entry.line] += seal_findings(
-        "parent", file, said.get("hash"), f"{entry.where}: parent.hash"
-    )
-    if file.value is None:
-        return None
-    value = {**file.value, "hash": file.stated}
-    try:
-        plain = mapping(value.get("recipe"), "recipe")
-        recipe = recipe_from_plain(plain.get("resolved"), source=COPY)  # type: ignore[arg-type]
-        intent = Intent.of(recipe, whole(plain.get("version"), "recipe.version"), str(plain.get("hash")))
-        pools = mapping(value.get("pools"), "pools")
-        known, number = from_plain(value.get("withdrawals"))
-        holdings = {name: {key: pools[name].get(key) for key in HOLDING} for name in intent.names}
-        state = intent.state(value.get("snapshot"))
-        called = Intent.of(_renamed(recipe, wish.renamed), intent.version)
-    except (Malformed, RecipeError, ValueError, TypeError, LookupError, AttributeError) as error:
-        found = Finding("parent", COPY, "a manifest that a run can go on from", shown(str(error)))
-        course.findings[entry.line].append(found)
-        return None
-    carried = state.stage if any(pool.debt for pool in state.pools) else None
-    intent, called = replace(intent, carried=carried), replace(called, carried=carried)
-    return Parent(value, Terms(intent, holdings, known, number), called, state)
-
-
-def _renamed(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
-    """The recipe with pools called otherwise, their orders as they were."""
-    if not names:
-        return recipe
-    plain = recipe_to_plain(recipe)
-    for old in names:
-        plain["pools"][old].setdefault("renamed_from", old)
-    for pool in plain["pools"].values():
-        if "of" in pool:
-            pool["of"] = names.get(pool["of"], pool["of"])
-    for group in plain.get("groups", {}).values():
-        group["pools"] = [names.get(name, name) for name in group["pools"]]
-    tables = [plain, *plain["stages"].values(), *(g.get("within") for g in plain.get("groups", {}).values())]
-    for table in tables:
-        for key in ("pools", "shares", "transform", *_SHARES):
-            if isinstance(table, dict) and isinstance(table.get(key), dict):
-                table[key] = {names.get(name, name): value for name, value in table[key].items()}
-    return recipe_from_plain(plain, source=COPY)
 
 
 def _base(course: Following, entry: Entry, parent: Parent, branch: tuple[Intent, Wish]) -> tuple[State, bool]:
@@ -261,64 +177,20 @@ def _told(
 def _grid(course: Following, entry: Entry, said: Mapping[str, Any], parent: Parent) -> list[int]:
     """How far the stage in progress was planned for, as the parent's ledger has it, where that is found."""
     state, layout = parent.state, parent.terms.intent.layouts[parent.state.stage]
-    place = None if course.folder is None else _find(course.folder, said)
+    place = None if course.folder is None else find_parent(course.folder, said)
     if place is None:
         course.of_parent = f"parent: {said.get('path')} is not here; its ledger was not looked at"
         planned = sequence(course.created.get("grid"), "grid")[-1:]
         ways = min(state.stage_positions, layout.length), min(state.chunk * layout.chunk, layout.length)
         return planned * 2 if planned and planned[0] in ways else [ways[0]] * 2
     course.of_parent = f"parent: the checkpoint that this run started from is in the ledger of {place}"
-    point = _line(place, _at(place, said.get("manifest")))
+    point = row_at(place, checkpoint_at(place, said.get("manifest")))
     if point.get("manifest_hash") != said.get("hash"):
         expected = f"a manifest that the ledger of {place} has on record, with its hash"
         course.say(entry, "parent", "parent.manifest", expected, said.get("manifest"))
-    closing = _line(place, (point.get("closing") or {}).get("offset"))
+    closing = row_at(place, (point.get("closing") or {}).get("offset"))
     end = closing.get("step", (closing.get("steps") or [None])[-1])
     grid = min(state.stage_positions, layout.length)
     if end == state.step:
         grid = (closing.get("grid") or [0])[-1]
     return [grid, grid]
-
-
-def _find(folder: Path, said: Mapping[str, Any]) -> Path | None:
-    """The parent's folder, beside the branch or where it was; None where it is not found."""
-    path = Path(str(said.get("path")))
-    for place in (folder.absolute().parent / path.name, path):
-        try:
-            identity = (place / "run.yaml").read_bytes()
-        except (OSError, ValueError):
-            continue
-        if f"\nid: {said.get('id')}\n".encode() in identity:
-            return place
-    return None
-
-
-def _at(place: Path, number: object) -> int | None:
-    """Where the row of a manifest's checkpoint begins in a ledger."""
-    data, mark = _ledger(place), f'"manifest":{number},'.encode()
-    found = data.find(mark)
-    while found >= 0:
-        begin, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
-        if b'"kind":"checkpoint"' in data[begin:end]:
-            return begin
-        found = data.find(mark, found + 1)
-    return None
-
-
-def _line(place: Path, offset: object) -> Plain:
-    """The row that begins at a byte of a ledger; nothing where there is none."""
-    data = _ledger(place)
-    if type(offset) is not int or not 0 <= offset < len(data):
-        return {}
-    try:
-        row = json.loads(data[offset:].split(b"\n", 1)[0])
-    except (ValueError, RecursionError):
-        return {}
-    return row if isinstance(row, dict) else {}
-
-
-def _ledger(place: Path) -> bytes:
-    try:
-        return (place / "ledger.jsonl").read_bytes()
-    except OSError:
-        return b""

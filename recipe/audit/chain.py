@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recipe.audit.findings import Finding, shown
+from recipe.audit.findings import shown
+from recipe.pools import Finding
 from recipe.run.canonical import canonical, digest
 
 NAME = "ledger.jsonl"

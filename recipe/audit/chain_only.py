@@ -10,8 +10,8 @@ from typing import Any
 
 from recipe.audit.chain import NAME, Entry, Text, only, read_text
 from recipe.audit.coverage import Coverage
-from recipe.audit.findings import Finding
 from recipe.audit.record import read_sealed, seal_findings
+from recipe.pools import Finding
 from recipe.run.canonical import digest
 from recipe.run.manifest import latest_path, manifest_path
 

@@ -8,12 +8,13 @@ from functools import cached_property
 
 from recipe.audit.account import difference
 from recipe.audit.chain import Entry
-from recipe.audit.findings import Finding, compared, shown
+from recipe.audit.findings import compared, shown
 from recipe.audit.intent import Intent
 from recipe.audit.layout import StageLayout
 from recipe.audit.lineage import TURNS, Mark
 from recipe.audit.state import COUNTS, State
 from recipe.maths.rounding import owed
+from recipe.pools import Finding
 
 
 @dataclass(frozen=True)

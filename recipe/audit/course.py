@@ -12,7 +12,7 @@ from recipe.audit.account import Plain, Stretch, by_name, chunk_row, cumulative,
 from recipe.audit.chain import Entry
 from recipe.audit.chunks import Between
 from recipe.audit.findings import compared
-from recipe.audit.following import COMMON, Following, body
+from recipe.audit.following import Following, body
 from recipe.audit.lineage import TURNS, Checkpoint, Mark
 from recipe.audit.quick import Quick
 from recipe.audit.segments import Stop
@@ -21,7 +21,6 @@ from recipe.audit.statement import must_state
 from recipe.audit.terms import Terms
 from recipe.audit.withdrawals import Known, lacking
 
-__all__ = ["COMMON", "Course"]
 FORMAT = 1
 _FAULTS = (Malformed, ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from recipe.audit.findings import Finding
 from recipe.audit.following import Following
 from recipe.audit.recompute import Bench
 from recipe.errors import RecipeError
+from recipe.pools import Finding
 
 
 def check_first(course: Following, bench: Bench) -> list[Finding]:

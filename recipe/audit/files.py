@@ -14,8 +14,8 @@ from pathlib import Path
 
 from recipe.audit.account import Plain
 from recipe.audit.course import Course
-from recipe.audit.findings import Finding
 from recipe.audit.record import read_sealed
+from recipe.pools import Finding
 from recipe.run.canonical import hash_of
 from recipe.run.manifest import manifest_path
 

@@ -8,8 +8,6 @@ from typing import Any
 from recipe.pools import Finding
 from recipe.run.canonical import canonical
 
-__all__ = ["MISSING", "Finding", "compared", "differences", "once", "shown"]
-
 _LONGEST = 200
 
 

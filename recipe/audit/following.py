@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recipe.audit.account import Plain
 from recipe.audit.chain import Entry, Text
-from recipe.audit.findings import Finding, compared, shown
+from recipe.audit.findings import compared, shown
 from recipe.audit.intent import Intent
 from recipe.audit.lineage import Lineage, Mark
 from recipe.audit.segments import Segment, Stop
@@ -18,6 +18,7 @@ from recipe.audit.state import Malformed, State, sequence, whole
 from recipe.audit.terms import Terms
 from recipe.audit.withdrawals import TakenDown
 from recipe.config import Recipe
+from recipe.pools import Finding
 
 COMMON = ("format", "row", "time", "previous", "hash")
 """Fields of every row; the chain is checked over them."""

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from recipe.audit import withdrawals
 from recipe.audit.account import Plain, exchanged, manifest_pool
-from recipe.audit.branching import COPY
 from recipe.audit.course import Course
-from recipe.audit.findings import Finding, compared
+from recipe.audit.findings import compared
 from recipe.audit.intent import Intent
+from recipe.audit.parent import COPY
 from recipe.audit.record import Sealed, read_sealed, seal_findings, stated_hash, unnamed_recipes
 from recipe.config import fingerprint, recipe_to_plain
 from recipe.maths.order import ORDER_VERSION
+from recipe.pools import Finding
 from recipe.run.manifest import latest_path, manifest_path
 
 _FILE = re.compile(r"(\d{6,})\.yaml")

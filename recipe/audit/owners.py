@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from recipe.audit.findings import Finding
 from recipe.audit.following import Following
 from recipe.audit.lineage import Mark
 from recipe.audit.recompute import Bench
+from recipe.pools import Finding
 from recipe.sequences.ownership import rule_for
 
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from recipe.audit.findings import Finding
 from recipe.audit.infilling import EXTRA, Cuts, cuts_of
 from recipe.config import Rule
+from recipe.pools import Finding
 
 
 class Piece(NamedTuple):

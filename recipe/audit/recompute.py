@@ -10,7 +10,7 @@ from typing import NamedTuple
 from recipe.audit.account import Plain, Stretch, by_name, chunk_row, cumulative, difference
 from recipe.audit.books import OpenBlock, books_of
 from recipe.audit.chain import Text
-from recipe.audit.findings import Finding, compared, shown
+from recipe.audit.findings import compared, shown
 from recipe.audit.following import COMMON
 from recipe.audit.intent import Intent
 from recipe.audit.replay import Ground, Replayed, ended_if_last, entered, replay
@@ -19,7 +19,7 @@ from recipe.audit.skips import at_next_epoch, grown, skipped
 from recipe.audit.state import Cursor, Malformed, PoolState, State
 from recipe.audit.terms import Terms
 from recipe.errors import RecipeError
-from recipe.pools import Pool, grown_from
+from recipe.pools import Finding, Pool, grown_from
 
 
 class _Was(NamedTuple):

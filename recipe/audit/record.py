@@ -10,10 +10,11 @@ from typing import Any
 import yaml
 
 from recipe.audit.account import Plain
-from recipe.audit.findings import Finding, compared
+from recipe.audit.findings import compared
 from recipe.audit.intent import Intent
 from recipe.config import Recipe, fingerprint, recipe_from_plain, recipe_to_plain
 from recipe.errors import RecipeError
+from recipe.pools import Finding
 from recipe.run.canonical import digest
 from recipe.run.manifest import yaml_value
 

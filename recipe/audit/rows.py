@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.audit.findings import Finding
 from recipe.audit.infilling import IGNORED, values
 from recipe.audit.parts import Part, Piece, Row, Text, is_context, joined, parts_of
 from recipe.config import Rule
+from recipe.pools import Finding
 
 EITHER = -101
 """An expected value that the pieces alone do not tell."""

@@ -12,8 +12,9 @@ from typing import Any
 
 from recipe.audit.account import Plain
 from recipe.audit.chain import Entry
-from recipe.audit.findings import Finding, shown
+from recipe.audit.findings import shown
 from recipe.audit.following import Following, body
+from recipe.pools import Finding
 from recipe.run.canonical import digest
 
 _HASH = re.compile(r"[0-9a-f]{64}")

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from recipe.audit.chain import NAME, Entry, Text, read_text
-from recipe.audit.findings import Finding, shown
+from recipe.audit.findings import shown
 from recipe.errors import Problem, RecipeError
+from recipe.pools import Finding
 
 _MARK = "recipe-seal/1"
 _HEX = re.compile(r"[0-9a-f]{64}")

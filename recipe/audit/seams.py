@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.audit.findings import Finding
 from recipe.audit.infilling import IGNORED
 from recipe.audit.parts import Piece, Row, Text
+from recipe.pools import Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from recipe.maths.ngrams import Table, body_hashes, find_windows, table_of, window_hashes
 from recipe.pools import Pool
-from recipe.sequences.blocks import measure
-from recipe.sequences.pieces import body_starts
+from recipe.sequences.pieces import body_starts, measure
 
 SCAN_TOKENS = 16 << 20
 """Tokens of a pool that are looked at together."""

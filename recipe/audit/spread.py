@@ -19,10 +19,11 @@ from recipe.audit.state import Cursor
 from recipe.audit.unread import Blocks, Part, parts, whole_blocks
 from recipe.config import Rule
 from recipe.pools import Pool
-from recipe.sequences.blocks import measure, plan_block
+from recipe.sequences.blocks import plan_block
 from recipe.sequences.ownership import owned_elsewhere
+from recipe.sequences.pieces import AHEAD, measure
 from recipe.sequences.reading_order import block_documents, first_of_unit
-from recipe.sequences.slicing import AHEAD, cutting_of, slice_documents
+from recipe.sequences.slicing import cutting_of, slice_documents
 
 MOST_DOCUMENTS = 1 << 26
 """Pools of more documents are counted only where their readings can be told from the cursor alone."""

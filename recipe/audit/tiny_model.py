@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.audit.findings import Finding
 from recipe.audit.infilling import IGNORED
 from recipe.audit.parts import Text
 from recipe.audit.seams import Held
+from recipe.pools import Finding
 
 CLASSES = 64
 """Ids fall into so many classes, by their remainder."""

@@ -13,7 +13,7 @@ from recipe.audit.reads import Read
 from recipe.audit.spans import NOTHING, Spans, union, without
 from recipe.audit.state import Cursor
 from recipe.sequences.ownership import owned_elsewhere
-from recipe.sequences.slicing import AHEAD
+from recipe.sequences.pieces import AHEAD
 
 
 class Part(NamedTuple):

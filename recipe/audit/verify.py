@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from recipe.audit.findings import Finding, once
+from recipe.audit.findings import once
 from recipe.audit.parts import Row, Text
 from recipe.audit.rows import row_faults
 from recipe.audit.seams import Held, Joined, is_whole, join, label_faults
 from recipe.audit.tiny_model import loss_fault
 from recipe.config import Rule
+from recipe.pools import Finding
 
 SHOWN = 20
 """Findings of one claim that are kept; the rest is counted."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.audit.findings import Finding
 from recipe.audit.state import LARGEST, Malformed, mapping, sequence, whole
+from recipe.pools import Finding
 from recipe.run.canonical import canonical, digest
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 

@@ -19,8 +19,11 @@ from recipe.cli.options import (
 from recipe.cli.output import confirm, no_write, print_json, print_tables, say
 from recipe.errors import RecipeError
 from recipe.report.amendments import amendment_lines, amendment_tables
-from recipe.run.changing.amend import Amendment, Approval, Goal, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.amending import Amendment
+from recipe.run.changing.approval import Approval
 from recipe.run.changing.naming import place_named
+from recipe.run.changing.totals import Goal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

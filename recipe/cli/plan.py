@@ -14,7 +14,8 @@ from recipe.cli.options import add_allow_target, add_json, add_recipe_words, che
 from recipe.cli.output import print_json, print_tables, say
 from recipe.config import load_recipe
 from recipe.mixing.diagnosis import diagnose
-from recipe.mixing.plan import Plan, make_plan
+from recipe.mixing.plan import make_plan
+from recipe.mixing.planned import Plan
 from recipe.report.diagnoses import diagnosis_page, diagnosis_tables
 from recipe.report.plans import plan_tables
 from recipe.report.starts import policy_line, prior_line

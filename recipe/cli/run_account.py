@@ -12,7 +12,7 @@ from recipe.cli.output import print_tables, say
 from recipe.cli.status import superseded
 from recipe.config import Recipe
 from recipe.integrations.job import sink_of
-from recipe.mixing.plan import Plan
+from recipe.mixing.planned import Plan
 from recipe.report.spent import spent_tables, spent_to_plain
 from recipe.report.starts import policy_line
 from recipe.run.files import SEQUENCES

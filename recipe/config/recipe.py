@@ -38,11 +38,9 @@ from recipe.config.slicing import Align, Oversize, Specials, Tail
 from recipe.config.spans import Span, stage_spans
 from recipe.config.stage import Stage
 from recipe.config.transform import MARKERS, FimConfig, Stated, TransformConfig, stated_transforms
-from recipe.config.values import LARGEST_SEED, Count, Name, Seed
+from recipe.config.values import Count, Name, Seed
 from recipe.config.view import parent_name
 from recipe.maths.shares import loss_weights
-
-__all__ = ["LARGEST_SEED", "Recipe", "Rule"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,9 +10,10 @@ from recipe.config import Recipe
 from recipe.config.drawing import drawing_stages
 from recipe.errors import Problem, RecipeError
 from recipe.pools import Pool
-from recipe.sequences.boundaries import Edges, edge_table
+from recipe.sequences.boundaries import edge_table
 from recipe.sequences.duplicates import known_repeats
 from recipe.sequences.near_cuts import edges_of
+from recipe.sequences.spelling import Edges
 
 
 def give_edges(recipe: Recipe, pool: Pool, spec: str | None = None) -> None:

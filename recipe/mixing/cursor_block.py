@@ -11,8 +11,9 @@ from recipe.config import Recipe, Rule
 from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Cursor
 from recipe.pools import Pool
-from recipe.sequences.blocks import Block, BlockPlace, CutBlock, num_blocks, plan_block
+from recipe.sequences.blocks import Block, CutBlock, plan_block
 from recipe.sequences.ownership import rule_for
+from recipe.sequences.reading_order import BlockPlace, num_blocks
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 

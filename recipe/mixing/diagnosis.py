@@ -24,12 +24,11 @@ from recipe.mixing.planned import Plan
 from recipe.mixing.simulated import read_stock
 from recipe.mixing.snapshot import Cursor
 from recipe.pools import Pool
-from recipe.sequences.blocks import Block, BlockPlace, num_blocks, plan_block
+from recipe.sequences.blocks import Block, plan_block
 from recipe.sequences.pieces import AHEAD, CONTEXT, MARKER
-from recipe.sequences.placing import PLACES, places_of_cuts, tables_of
+from recipe.sequences.placing import places_of_cuts, tables_of
+from recipe.sequences.reading_order import BlockPlace, num_blocks
 from recipe.sequences.withdrawn import from_the_start
-
-__all__ = ["PLACES", "Diagnosis", "diagnose"]
 
 MOST_BLOCKS = 2
 """Blocks looked at of a pool that has more."""

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from recipe.config import Rule
 from recipe.mixing.reading import counted_totals
 from recipe.pools import Pool
-from recipe.sequences.blocks import KINDS, Block, BlockPlace, num_blocks, plan_block
+from recipe.sequences.blocks import Block, plan_block
 from recipe.sequences.pieces import CONTEXT, MARKER, Pieces
-from recipe.sequences.reading_order import epoch_units
+from recipe.sequences.reading_order import BlockPlace, epoch_units, num_blocks
+from recipe.sequences.rows import KINDS
 from recipe.sequences.withdrawn import from_the_start
 
 SAMPLED_BLOCKS = 4

@@ -21,7 +21,7 @@ from recipe.config.view import families, parent_name
 from recipe.errors import Problem
 from recipe.mixing.routes import Route, routes_of
 from recipe.pools import Pool
-from recipe.sequences.blocks import measure
+from recipe.sequences.pieces import measure
 
 _PIECE = 1 << 20
 

@@ -10,10 +10,11 @@ from recipe.config import Recipe
 from recipe.errors import Problem, RecipeError
 from recipe.maths.deadlines import drift_bound
 from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.cursor_block import BlockCache
 from recipe.mixing.ending import ending
 from recipe.mixing.estimate import EpochYield
 from recipe.mixing.planned import PoolPlan, StagePlan
-from recipe.mixing.reading import BlockCache, no_sequences
+from recipe.mixing.reading import no_sequences
 from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.walker import Ground, Walker
 from recipe.mixing.withdrawals import erased_withdrawals

@@ -18,7 +18,7 @@ from recipe.mixing.reading import no_sequences
 from recipe.mixing.snapshot import Cursor, PoolState, Snapshot
 from recipe.mixing.unread import epoch_tokens, is_begun, unread_tokens
 from recipe.pools import Pool
-from recipe.sequences.blocks import num_blocks
+from recipe.sequences.reading_order import num_blocks
 
 _EXACT_BLOCKS = 64
 """Of a pool with more, the block it stands in says how far it is read."""

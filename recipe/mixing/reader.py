@@ -20,9 +20,9 @@ from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.mixing.weighing import Weighing
 from recipe.sequences.assembly import assemble
 from recipe.sequences.page import Buffers
+from recipe.sequences.pieces import AHEAD, JOINED, Pieces
 from recipe.sequences.segment_lengths import padded_segment_lengths, segment_lengths
 from recipe.sequences.sheet import FLAGS, MULTIPLE, TOKENS, WHOLE_ROW, Sheet, Sources
-from recipe.sequences.slicing import AHEAD, JOINED, Pieces
 from recipe.sequences.transform import positions_of
 
 if TYPE_CHECKING:

@@ -37,8 +37,10 @@ from recipe.errors import Problem, RecipeError
 from recipe.mixing.cursor_block import BlockCache, block_at, block_units
 from recipe.mixing.snapshot import Cursor, Cut, PoolState
 from recipe.pools import Pool
-from recipe.sequences.blocks import KINDS, Block, holds_withdrawn, num_blocks
+from recipe.sequences.blocks import Block, holds_withdrawn
 from recipe.sequences.ownership import rule_for
+from recipe.sequences.reading_order import num_blocks
+from recipe.sequences.rows import KINDS
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 __all__ = ["BlockCache", "Reading", "counted_totals", "no_sequences"]

@@ -13,7 +13,7 @@ from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.walker import Ground, Walked, Walker
 from recipe.sequences.blocks import Block
 from recipe.sequences.bundles import columns_of
-from recipe.sequences.slicing import AHEAD, MARKER
+from recipe.sequences.pieces import AHEAD, MARKER
 from recipe.sequences.transform import segments_of
 
 

@@ -13,7 +13,8 @@ from recipe.errors import RecipeError
 from recipe.maths.kernels import kernel
 from recipe.mixing.walker import Walked
 from recipe.pools import Pool
-from recipe.sequences.blocks import Block, Rows
+from recipe.sequences.blocks import Block
+from recipe.sequences.rows import Rows
 from recipe.sequences.sheet import (
     BASE,
     DOCUMENT,

@@ -11,8 +11,8 @@ from math import ceil
 
 from recipe.config import Recipe
 from recipe.pools import Pool
-from recipe.sequences.blocks import block_documents, measure, num_blocks
-from recipe.sequences.reading_order import BlockPlace, epoch_units
+from recipe.sequences.pieces import measure
+from recipe.sequences.reading_order import BlockPlace, block_documents, epoch_units, num_blocks
 
 EXACT_UNITS = 1 << 20
 """Units whose lengths are added up; of more, the tokens are what they are on average."""

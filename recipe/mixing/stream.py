@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +13,17 @@ from recipe.errors import RecipeError
 from recipe.mixing.ahead import read_ahead as run_ahead
 from recipe.mixing.balancing import Balance, balance, balanced_order
 from recipe.mixing.curriculum import Curriculum
+from recipe.mixing.cursor_block import BlockCache
 from recipe.mixing.dealing import check_dealing
 from recipe.mixing.memory import SNAPSHOT_SEQUENCES, Memory
+from recipe.mixing.provenance import PieceAt, pieces_of_row
 from recipe.mixing.reader import Batch, Deal, Reader, Span
-from recipe.mixing.reading import BlockCache
 from recipe.mixing.sheets import Library
 from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.walker import Ground, Walker
 from recipe.mixing.weighing import Weights, weights_at
 from recipe.mixing.withdrawals import Withdrawals, erased_withdrawals
 from recipe.pools import Pool
-from recipe.sequences.bundles import columns_of
-from recipe.sequences.region import Region, region_of
-from recipe.sequences.sheet import MULTIPLE, TOKENS
-from recipe.sequences.slicing import AHEAD, MARKER, Pieces
-from recipe.sequences.transform import segments_of
-
-
-class PieceAt(NamedTuple):
-    """Where a stretch of a row comes from: document tokens ``start..stop``, from column ``column`` on.
-
-    Of a piece that is filled in the middle, prefix, suffix and middle are stretches of their own.
-    """
-
-    pool: str
-    document: int | str
-    start: int
-    stop: int
-    fresh: int
-    column: int
-    region: Region | None = None
-    """Part of the document in which its first fresh token lies; None: one window holds the document."""
 
 
 class Stream:
@@ -294,21 +273,7 @@ class Stream:
         span = self._reader.span(step)
         if span is None or not 0 <= row < span.batch:
             raise ValueError(f"step {step} has no row {row}")
-        sheet, at = span.sheet, (step - span.first_step) * span.batch + row
-        pool = self._opened[int(sheet.pool[at])]
-        multiple = int(span.sources.rules[sheet.pool[at], MULTIPLE])
-        entries = sheet.pieces[sheet.ends[at] : sheet.ends[at + 1]]
-        columns = columns_of(Pieces(*entries[:, :TOKENS].T), multiple)
         stage = self.curriculum.stages[self.curriculum.stretch(step).stage].name
-        rule = self.recipe.rule(stage, pool.name)
-        pieces = []
-        for piece, column in zip(entries[:, :TOKENS].tolist(), columns.tolist(), strict=True):
-            document, start, stop, fresh, flags = piece
-            if flags & (AHEAD | MARKER):
-                continue
-            for a, b, offset in segments_of(start, stop, flags):
-                identity = pool.ids([document])[0]
-                new = min(max(a, fresh), b)
-                region = region_of(pool, document, new, rule)
-                pieces.append(PieceAt(pool.name, identity, a, b, new, column + offset, region))
-        return pieces
+        return pieces_of_row(
+            self.recipe, self._opened, stage, span, (step - span.first_step) * span.batch + row
+        )

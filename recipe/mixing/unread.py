@@ -9,7 +9,8 @@ from recipe.mixing.cursor_block import block_at, block_place
 from recipe.mixing.reading import BODY, OVERLAP
 from recipe.mixing.snapshot import Cursor, PoolState
 from recipe.pools import Pool
-from recipe.sequences.blocks import BlockPlace, block_documents, measure, num_blocks
+from recipe.sequences.pieces import measure
+from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
 

@@ -16,7 +16,8 @@ from recipe.config import Recipe
 from recipe.maths.deadlines import Race, carry
 from recipe.maths.rounding import owed
 from recipe.mixing.curriculum import Curriculum, Stretch
-from recipe.mixing.reading import BlockCache, Reading, counted_totals
+from recipe.mixing.cursor_block import BlockCache
+from recipe.mixing.reading import Reading, counted_totals
 from recipe.mixing.schedule import Queue, schedule
 from recipe.mixing.snapshot import Snapshot
 from recipe.mixing.withdrawals import Withdrawals, withdrawn_of

@@ -1,9 +1,9 @@
-"""A datasheet for people: tables on a terminal, Markdown, or a page; in English or with Chinese labels."""
+"""A datasheet for people: its sections as tables on a terminal, as Markdown, or as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from textwrap import wrap
 from typing import Any
@@ -11,11 +11,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from recipe.pools.about import CRAWLED, SYNTHETIC
-from recipe.report.datasheet import NOT_SYNTHETIC, OTHERS, READ, WITHOUT
-from recipe.report.datasheet_words import words
-from recipe.report.figures import ratio, readings
-from recipe.report.pools import NOT_STATED, SHORT, said
+from recipe.report.datasheet_sections import Section, sections
 from recipe.report.tables import table
 from recipe.text.pool_samples import visible
 
@@ -29,212 +25,6 @@ td + td, th + th { text-align: right }
 tr.total td { font-weight: bold; border-top: 2px solid #888 }
 h2 { font-size: 1.1rem; margin: 2rem 0 .3rem }
 """
-
-Words = Callable[[str], str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A heading, what it says, and a table of texts."""
-
-    title: str
-    text: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    total: tuple[str, ...] = ()
-
-
-def sections(facts: Mapping[str, Any], lang: str = "en") -> Iterator[Section]:
-    """What `recipe.report.datasheet.datasheet_of` found, section by section."""
-    w = words(lang)
-    yield _run(facts, w)
-    yield _by(facts, "kind", w)
-    yield _pools(facts, w)
-    yield _about(facts, w)
-    for key in ("licence", "languages", "collected", "generator", "provider"):
-        if any(row["value"] != NOT_STATED for row in facts["by"][key]):
-            yield _by(facts, key, w)
-    yield from _tags(facts, w)
-    yield _left_out(facts, w)
-    yield _lineage(facts, w)
-    yield _not_stated(facts, w)
-
-
-def _run(facts: Mapping[str, Any], w: Words) -> Section:
-    run, total, prior = facts["run"], facts["total"], facts["prior"]
-    rows = [
-        (w("step"), f"{run['step']:,}{'' if run['complete'] else w(' (not complete)')}"),
-        (w("positions"), f"{run['positions']:,}"),
-        (w("tokens of documents served"), f"{total['body']:,}"),
-        (w("of them fresh"), f"{total['fresh']:,}"),
-        (w("tokens spent"), f"{total['spent']:,} ({w('counted')}: {w(run['count'])})"),
-        (w("pools"), f"{len(facts['pools']):,}"),
-        (w("tokenizer"), ", ".join(one[:SHORT] for one in run["tokenizers"]) or w(NOT_STATED)),
-        (w("created"), run["created"]),
-        (w("record"), run["head"][: 2 * SHORT]),
-    ]
-    if prior is not None:
-        rows.append((w("weights it started from"), f"{prior['weights']}: {prior['prior_tokens'] or '?'}"))
-    text = (w("intro"), *([w("prior")] if prior is not None else []))
-    return Section(
-        title=f"{w('Datasheet of run')} {run['name']}", text=text, columns=("", ""), rows=tuple(rows)
-    )
-
-
-def _by(facts: Mapping[str, Any], key: str, w: Words) -> Section:
-    """Tokens by what cards, or documents, say of one thing."""
-    rows, total = facts["by"][key], facts["total"]
-    is_shared = any(row["shared"] for row in rows)
-    cells = [
-        (
-            w(row["value"]) if key == "kind" else _value(row["value"], w),
-            ", ".join(row["pools"]),
-            f"{row['spent']:,}",
-            ratio(row["spent"], total["spent"]),
-            f"{row['fresh']:,}",
-            *([f"{row['shared']:,}"] if is_shared else []),
-        )
-        for row in rows
-    ]
-    shared = sum(row["shared"] for row in rows)
-    last = (
-        "all",
-        "",
-        f"{total['spent']:,}",
-        "",
-        f"{total['fresh']:,}",
-        *([f"{shared:,}"] if is_shared else []),
-    )
-    columns = [key, "pools", "tokens spent", "share", "fresh", *([_how(facts)] if is_shared else [])]
-    text = [w("kinds")] if key == "kind" else [w(_how_text(facts))] if is_shared else []
-    return Section(
-        title=w(f"by {key}"),
-        text=tuple(text),
-        columns=tuple(map(w, columns)),
-        rows=tuple(cells),
-        total=(w(last[0]), *last[1:]),
-    )
-
-
-def _value(value: str, w: Words) -> str:
-    """A value as it is; only what stands for none is in the page's language."""
-    return w(value) if value in (NOT_STATED, NOT_SYNTHETIC, WITHOUT, OTHERS) else value
-
-
-def _how(facts: Mapping[str, Any]) -> str:
-    return "read-proportional" if facts["shared_out"] == READ else "stock-proportional"
-
-
-def _how_text(facts: Mapping[str, Any]) -> str:
-    return f"about {_how(facts)}"
-
-
-def _pools(facts: Mapping[str, Any], w: Words) -> Section:
-    total = facts["total"]
-    rows = tuple(
-        (
-            name,
-            f"{one['documents']:,}",
-            f"{one['stock']:,}",
-            f"{one['spent']:,}",
-            ratio(one["spent"], total["spent"]),
-            f"{one['fresh']:,}",
-            readings(one["readings"]),
-            f"{one['withdrawn']:,}",
-            one["fingerprint"][:SHORT],
-        )
-        for name, one in facts["pools"].items()
-    )
-    columns = (
-        "pool", "documents", "tokens it holds", "tokens spent", "share", "fresh", "readings", "withdrawn",
-        "fingerprint",
-    )  # fmt: skip
-    last = (w("all"), "", "", f"{total['spent']:,}", "", f"{total['fresh']:,}", "", "", "")
-    notes = tuple(f"{name}: {w(one['note'])}" for name, one in facts["pools"].items() if one["note"])
-    return Section(title=w("Pools"), text=notes, columns=tuple(map(w, columns)), rows=rows, total=last)
-
-
-def _about(facts: Mapping[str, Any], w: Words) -> Section:
-    keys = [key for key in _ABOUT if any(key in one["about"] for one in facts["pools"].values())]
-    rows = tuple(
-        (name, *(_stated(one["about"], key, w) for key in keys)) for name, one in facts["pools"].items()
-    )
-    columns = (w("pool"), *map(w, keys))
-    beside = [name for name, one in facts["pools"].items() if one["stated_in"] == "beside"]
-    text = (w("stated"), *([f"{w('beside')}: {', '.join(beside)}"] if beside else []))
-    return Section(title=w("What cards say"), text=text, columns=columns, rows=rows)
-
-
-def _stated(about: Mapping[str, Any], key: str, w: Words) -> str:
-    """What a card says of one thing; a dash where the pool's kind leaves nothing to say."""
-    if key in about:
-        return w(said(about[key])) if key == "kind" else said(about[key])
-    belongs = {"generator": SYNTHETIC, "crawler": CRAWLED}.get(key)
-    return "–" if belongs is not None and about.get("kind") not in (None, belongs) else w(NOT_STATED)
-
-
-_ABOUT = (
-    "kind", "licence", "languages", "collected", "generator", "crawler", "provider", "description", "url",
-    "contact",
-)  # fmt: skip
-
-
-def _tags(facts: Mapping[str, Any], w: Words) -> Iterator[Section]:
-    for name, one in facts["pools"].items():
-        for key, values in one["tags"].items():
-            counts = ("documents", "tokens", "spent", "fresh")
-            rows = tuple((_value(row["value"], w), *(f"{row[k]:,}" for k in counts)) for row in values)
-            held = "tokens read at least once" if facts["shared_out"] == READ else "tokens it holds"
-            columns = (key, *map(w, ("documents", held, "tokens spent", "fresh")))
-            title = f"{w('tag')} {key}, {w('pool')} {name}: {w(_how(facts))}"
-            yield Section(title=title, text=(w(_how_text(facts)),), columns=columns, rows=rows)
-
-
-def _left_out(facts: Mapping[str, Any], w: Words) -> Section:
-    rows = [(w("in training"), w(why), f"{count:,} {w('tokens')}") for why, count in facts["dropped"].items()]
-    withdrawn = sum(one["withdrawn"] for one in facts["pools"].values())
-    if withdrawn:
-        rows.append((w("in training"), w("withdrawn"), f"{withdrawn:,} {w('documents')}"))
-    unknown = []
-    for name, one in facts["pools"].items():
-        left = one["left_out"] or {"reasons": {}, "read": None}
-        unknown += [name] if left["read"] is None else []
-        for why, count in left["reasons"].items():
-            words_of = w(why.replace("_", " "))
-            rows.append((f"{w('in preparing')} {name}", words_of, f"{count:,} {w('records')}"))
-    text = (f"{w('not on record')}: {', '.join(unknown)}",) if unknown else () if rows else (w("nothing"),)
-    return Section(
-        title=w("Left out"), text=text, columns=(w("when"), w("why"), w("how many")), rows=tuple(rows)
-    )
-
-
-def _lineage(facts: Mapping[str, Any], w: Words) -> Section:
-    rows = tuple(
-        (
-            one["run"],
-            f"{one['steps'][0]:,}..{one['steps'][1]:,}",
-            f"{one['spent']:,}",
-            w("yes") if one["counted"] else w("no: other tokens"),
-        )
-        for one in reversed(facts["lineage"])
-    )
-    columns = tuple(map(w, ("run", "steps", "tokens spent", "in the sums above")))
-    return Section(title=w("Lineage"), text=(w("lineage"),), columns=columns, rows=rows)
-
-
-def _not_stated(facts: Mapping[str, Any], w: Words) -> Section:
-    rows = tuple((name, ", ".join(map(w, missing))) for name, missing in facts["not_stated"].items())
-    cards = {facts["pools"][name]["has_card"] is not False for name in facts["not_stated"]}
-    ways = ((True, w("describe")), (False, w("describe beside")))
-    text = tuple(way for kind, way in ways if kind in cards) if rows else (w("complete"),)
-    return Section(title=w("Not stated"), text=text, columns=(w("pool"), w("keys")), rows=rows)
-
-
-def _visible(section: Section) -> Section:
-    """The section with every character of somebody else's named that would move a cursor or reorder text."""
-    rows = tuple(tuple(map(visible, row)) for row in section.rows)
-    columns, text = tuple(map(visible, section.columns)), tuple(map(visible, section.text))
-    return replace(section, title=visible(section.title), text=text, columns=columns, rows=rows)
 
 
 def datasheet_tables(facts: Mapping[str, Any], lang: str = "en") -> Iterator[RenderableType]:
@@ -304,3 +94,10 @@ def _html_table(section: Section) -> str:
             '<tr class="total">' + "".join(f"<td>{escape(cell)}</td>" for cell in section.total) + "</tr>\n"
         )
     return f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
+
+
+def _visible(section: Section) -> Section:
+    """The section with every character of somebody else's named that would move a cursor or reorder text."""
+    rows = tuple(tuple(map(visible, row)) for row in section.rows)
+    columns, text = tuple(map(visible, section.columns)), tuple(map(visible, section.text))
+    return replace(section, title=visible(section.title), text=text, columns=columns, rows=rows)

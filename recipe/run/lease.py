@@ -14,22 +14,20 @@ name is a number but that is no lease is named, and nothing is written until som
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
-import socket
 import stat
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from recipe.errors import Problem, RecipeError
 from recipe.run import writes
 from recipe.run.canonical import canonical
+from recipe.run.owner import ACTIVE, Owner, read_owner, this_process
 
 STALE_SECONDS = 30.0
 """A heartbeat older than this (or as far in the future) is a dead owner's."""
@@ -41,39 +39,6 @@ LAST_FENCE = 10**10 - 1
 _NAME = re.compile(r"([0-9]{10})(\.json|\.free)")
 _LOOKS = 1000
 """Looks at a folder that others change meanwhile; each of them only repeats when somebody else got on."""
-_LONGEST_TEXT = 4096
-
-_ACTIVE: set[str] = set()
-"""Owners of this process that hold, or are taking, a lease: one that could not be freed is not among them."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Owner:
-    """Who holds, or held, a lease."""
-
-    fence: int
-    owner: str
-    """Random, one per taking: two handles of one process are two owners."""
-    host: str
-    pid: int
-    space: str
-    """The process-id space: equal numbers of two containers are two processes."""
-    began: str
-    """When the process began, as its system counts; a number given again is another process."""
-    heartbeat: float
-    """Seconds since 1970, by the owner's clock; NaN where the file holds no finite number."""
-
-    def age(self, now: float) -> float:
-        """Seconds since the heartbeat; negative when the owner's clock is ahead."""
-        return now - self.heartbeat
-
-    def is_dead(self, now: float, stale: float) -> bool:
-        """Whether the owner can no longer write."""
-        if self.host == socket.gethostname() and self.space == _space():
-            if self.pid == os.getpid():
-                return self.owner not in _ACTIVE
-            return not _alive(self.pid) or _began(self.pid) != self.began
-        return abs(self.age(now)) > stale
 
 
 class Lease:
@@ -98,7 +63,7 @@ class Lease:
         held = _file(self._folder, self.owner.fence)
         with suppress(RecipeError):
             writes.rename_file(held, held.with_suffix(FREE))
-        _ACTIVE.discard(self.owner.owner)
+        ACTIVE.discard(self.owner.owner)
 
 
 @contextmanager
@@ -144,7 +109,7 @@ def _look(folder: Path) -> tuple[int, Owner | None]:
         try:
             if not stat.S_ISREG(path.lstat().st_mode):
                 raise _no_lease(path, "a folder, a link or the like")
-            return fence, None if newest[2] == FREE else _owner(path.read_bytes(), fence)
+            return fence, None if newest[2] == FREE else read_owner(path.read_bytes(), fence)
         except FileNotFoundError:
             continue  # It was released, or a later owner tidied up, between the two looks.
         except OSError as error:
@@ -161,31 +126,6 @@ def _names(folder: Path) -> list[str]:
         return []
     except OSError as error:
         raise _no_lease(folder, error.strerror) from error
-
-
-def _owner(data: bytes, fence: int) -> Owner:
-    """The owner that a lease file states; raises ValueError or TypeError when it is none."""
-    plain = json.loads(data)
-    if not isinstance(plain, dict):
-        raise TypeError(f"a {type(plain).__name__}")
-    owner = Owner(**{**plain, "heartbeat": _finite(plain["heartbeat"]) if "heartbeat" in plain else math.nan})
-    if type(owner.fence) is not int or owner.fence != fence:
-        raise ValueError(f"fence {owner.fence!r:.40} in file {fence}")
-    if type(owner.pid) is not int or not 0 < owner.pid < 1 << 31:
-        raise ValueError(f"process {owner.pid!r:.40}")
-    for text in (owner.owner, owner.host, owner.space, owner.began):
-        if not isinstance(text, str) or len(text.encode()) > _LONGEST_TEXT:
-            raise ValueError(f"{text!r:.40} as owner, host, space or beginning")
-    return owner
-
-
-def _finite(value: object) -> float:
-    """The number, or NaN where it is none that a clock gives."""
-    try:
-        number = float(value) if type(value) in (int, float) else math.nan  # type: ignore[arg-type]
-    except OverflowError:
-        return math.nan
-    return number if math.isfinite(number) else math.nan
 
 
 def _no_lease(path: Path, given: object) -> RecipeError:
@@ -206,7 +146,7 @@ def _take(folder: Path, wait: float, stale: float) -> Owner:
         if owner is None or owner.is_dead(time.time(), stale):
             if fence >= LAST_FENCE:
                 raise _no_lease(_file(folder, fence), "the last number there is")
-            mine = _me(fence + 1)
+            mine = this_process(fence + 1)
             if _create(folder, mine):
                 return mine
             lost += 1
@@ -218,14 +158,14 @@ def _take(folder: Path, wait: float, stale: float) -> Owner:
 
 
 def _create(folder: Path, mine: Owner) -> bool:
-    _ACTIVE.add(mine.owner)
+    ACTIVE.add(mine.owner)
     won = False
     try:
         path = _file(folder, mine.fence)
         won = writes.create_file(path, canonical(asdict(mine))) and _tidy(folder, mine)
     finally:
         if not won:
-            _ACTIVE.discard(mine.owner)
+            ACTIVE.discard(mine.owner)
     return won
 
 
@@ -244,47 +184,6 @@ def _tidy(folder: Path, mine: Owner) -> bool:
 
 def _file(folder: Path, fence: int) -> Path:
     return folder / f"{fence:010d}{HELD}"
-
-
-def _me(fence: int) -> Owner:
-    pid = os.getpid()
-    return Owner(
-        fence=fence,
-        owner=uuid.uuid4().hex,
-        host=socket.gethostname(),
-        pid=pid,
-        space=_space(),
-        began=_began(pid),
-        heartbeat=time.time(),
-    )
-
-
-def _space() -> str:
-    """Names this system's process-id space (and boot), or nothing where the system does not say."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return ""
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _began(pid: int) -> str:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] == "Z" else fields[19]
 
 
 def _taken(folder: Path, owner: Owner) -> Problem:

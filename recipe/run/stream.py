@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.mixing.balancing import Balance
+from recipe.mixing.provenance import PieceAt
 from recipe.mixing.reader import Batch, Deal, Reader
 from recipe.mixing.snapshot import Snapshot
-from recipe.mixing.stream import PieceAt, Stream
+from recipe.mixing.stream import Stream
 from recipe.mixing.weighing import Weights
 from recipe.mixing.withdrawals import Withdrawals
 from recipe.pools import Pool

@@ -47,7 +47,6 @@ from recipe.sequences.characters import (
 from recipe.sequences.spelling import (
     AFTER_BLANK,
     AFTER_LINE,
-    ALIGN,
     NOBODY,
     OPEN,
     Edges,
@@ -61,8 +60,6 @@ from recipe.sequences.spelling import (
     is_white,
     length_at,
 )
-
-__all__ = ["ALIGN", "LOOK", "Edges", "edge_table", "first_edge", "last_edge", "section_table"]
 
 LOOK = 64
 """Characters of one sort that are looked at before a place is given up."""

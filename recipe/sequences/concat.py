@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.maths.kernels import inlined, kernel
-from recipe.sequences.slicing import AHEAD, ENDS, HAS_BOS, HAS_EOS, OLD_BOS, OLD_EOS, Documents, Pieces
+from recipe.sequences.pieces import AHEAD, ENDS, HAS_BOS, HAS_EOS, OLD_BOS, OLD_EOS, Documents, Pieces
 
 
 def count_examples(num_ids: int, context: int, stride: int) -> int:

@@ -13,8 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CachePlan", "cache_plan", "count_windows", "scored_windows"]
-
 
 def scored_windows(num_tokens: int, *, window: int, stride: int, offset: int = 0) -> NDArray[np.int64]:
     """Windows that score one document.

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.maths.kernels import imported, kernel
-from recipe.sequences.boundaries import Edges, first_edge, last_edge
+from recipe.sequences.boundaries import first_edge, last_edge
 from recipe.sequences.characters import CLOSER, PART
-from recipe.sequences.spelling import character_after, is_white
+from recipe.sequences.spelling import Edges, character_after, is_white
 
 _carray = imported("numba", "carray")
 _pointer = imported("recipe.sequences.intrinsics", "pointer")

@@ -11,10 +11,11 @@ from recipe.config import Rule
 from recipe.errors import RecipeError
 from recipe.pools import Pool
 from recipe.pools.remote.ranges import Runs
-from recipe.sequences.boundaries import Edges, section_table
+from recipe.sequences.boundaries import section_table
 from recipe.sequences.glimpses import IS_FULL, UNSEEN, WANTED, Glimpses
 from recipe.sequences.pieces import Documents, body_starts
 from recipe.sequences.slicing import Sliced
+from recipe.sequences.spelling import Edges
 from recipe.sequences.windows import Reading
 
 WIDTHS = {"number": 16, "word": 16, "sentence": 64, "line": 128, "paragraph": 256}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recipe.errors import RecipeError
 from recipe.pools import Pool
 
 TAILS = ("keep", "backfill", "drop", "pad")
@@ -67,6 +68,33 @@ class Documents(NamedTuple):
         """int64[n]: stored tokens in front of the body."""
         bos = self.bos.astype(np.int64)
         return np.maximum(self.leads, bos) if len(self.leads) else bos
+
+
+def measure(pool: Pool, documents: NDArray[np.int64]) -> Documents:
+    """Body tokens of documents, and which marks are stored with them.
+
+    Raises:
+        RecipeError: a length below zero or above the pool's tokens: its boundaries are damaged.
+    """
+    bos, eos = pool.stored_marks(documents)
+    stored = np.asarray(pool.offsets[documents + 1]) - np.asarray(pool.offsets[documents])
+    if pool.leads is None:
+        measured = Documents(stored - bos - eos, bos, eos)
+    else:
+        fronts = pool.fronts(documents)
+        is_mark = bos & (fronts == 1)
+        measured = Documents(stored - fronts - eos, is_mark, eos, np.where(is_mark, 0, fronts))
+    tokens = measured.tokens
+    if len(tokens) and (tokens.min() < 0 or stored.max() > pool.num_tokens):
+        worst = int(np.argmax(np.where(tokens < 0, pool.num_tokens + 1, stored)))
+        raise RecipeError.single(
+            f"pool {pool.name}",
+            str(pool.path),
+            given=f"document {int(documents[worst])} of {int(stored[worst])} stored tokens",
+            expected=f"lengths in 0..{pool.num_tokens}: the pool's boundaries are damaged",
+            fix="copy the pool again from where it is whole; `recipe audit --full` compares its files",
+        )
+    return measured
 
 
 def body_starts(pool: Pool, numbers: NDArray[np.int64], measured: Documents) -> NDArray[np.int64]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.pools import Pool
-from recipe.sequences.boundaries import Edges, last_edge
-from recipe.sequences.spelling import ALIGN, is_inside
+from recipe.sequences.boundaries import last_edge
+from recipe.sequences.spelling import ALIGN, Edges, is_inside
 
 _COARSEST_FIRST: tuple[str, ...] = tuple(reversed(ALIGN[2:]))
 """section … word: a cut that none permits goes through something."""

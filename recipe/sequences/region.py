@@ -8,7 +8,7 @@ import numpy as np
 
 from recipe.config import Rule
 from recipe.pools import Pool
-from recipe.sequences.blocks import measure
+from recipe.sequences.pieces import measure
 from recipe.sequences.windows import region_at
 
 Region = Literal["head", "middle", "tail"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recipe.config import Rule
 from recipe.maths.kernels import inlined, kernel
-from recipe.sequences.slicing import (
+from recipe.sequences.pieces import (
     AHEAD,
     CONTEXT,
     ENDS,

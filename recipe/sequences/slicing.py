@@ -23,58 +23,13 @@ from numpy.typing import NDArray
 from recipe.config import Rule
 from recipe.maths.draws import below, draws
 from recipe.sequences.pieces import (
-    AHEAD,
-    ALONE,
-    CONTEXT,
-    ENDS,
-    HAS_BOS,
-    HAS_EOS,
-    INFILLED,
-    JOINED,
-    MARKER,
-    OLD_BOS,
-    OLD_EOS,
     OVERSIZE,
-    REASONS,
     TAILS,
-    WRAPPED,
     Documents,
     Pieces,
-    unserved_runs,
     whole,
 )
 from recipe.sequences.windows import HEAD, REGION_WINDOWS, TAIL, Cutting, Reading, cut_runs, regions
-
-__all__ = [
-    "AHEAD",
-    "ALONE",
-    "CONTEXT",
-    "ENDS",
-    "HAS_BOS",
-    "HAS_EOS",
-    "INFILLED",
-    "JOINED",
-    "MARKER",
-    "OLD_BOS",
-    "OLD_EOS",
-    "OVERSIZE",
-    "REASONS",
-    "TAILS",
-    "WRAPPED",
-    "Cutting",
-    "Documents",
-    "Pieces",
-    "Reading",
-    "Sliced",
-    "count_pieces",
-    "cutting_of",
-    "heads_of",
-    "slice_documents",
-    "slice_runs",
-    "thinned",
-    "unserved_runs",
-    "whole",
-]
 
 
 def cutting_of(rule: Rule) -> Cutting:

@@ -31,16 +31,7 @@ from numpy.typing import NDArray
 
 from recipe.config.transform import MARKERS, FimConfig
 from recipe.maths.draws import below, draws
-from recipe.sequences.slicing import HAS_BOS, HAS_EOS, INFILLED, Pieces
-
-__all__ = [
-    "MARKERS",
-    "Segment",
-    "cuts_of",
-    "infilled",
-    "positions_of",
-    "segments_of",
-]
+from recipe.sequences.pieces import HAS_BOS, HAS_EOS, INFILLED, Pieces
 
 SPM = 1 << 8
 """Flag of a transformed piece: its suffix comes before its prefix."""

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipe.maths.kernels import imported, inlined, kernel
-from recipe.sequences.boundaries import Edges, first_edge, last_edge
+from recipe.sequences.boundaries import first_edge, last_edge
 from recipe.sequences.glimpses import UNSEEN, Glimpses, begin_run, first_glimpsed, last_glimpsed, no_glimpses
 from recipe.sequences.pieces import ALONE, ENDS, HAS_BOS, HAS_EOS, REASONS, WRAPPED, Documents, Pieces
+from recipe.sequences.spelling import Edges
 
 _carray = imported("numba", "carray")
 _pointer = imported("recipe.sequences.intrinsics", "pointer")

@@ -115,7 +115,8 @@ def test_a_ledger_that_is_no_file_is_a_finding(recorded, changed):
 
 def test_the_files_of_every_turn_are_compared(tmp_path):
     """A branch's parent, its recipes, lists of withdrawn documents: each by its hash in a row."""
-    from recipe.run.branching.branch import Wish, branch_run
+    from recipe.run.branching.branch import branch_run
+    from recipe.run.branching.wishes import Wish
     from recipe.run.changing.amend import amend_run
     from recipe.run.changing.approval import Approval
     from recipe.run.changing.withdraw import Ticket, withdraw_run

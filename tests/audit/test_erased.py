@@ -10,7 +10,8 @@ import pytest
 
 import recipe
 from recipe.pools import open_pool
-from recipe.run.branching.branch import Wish, branch_run
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from tests.audit.runs import start, write_pools
 

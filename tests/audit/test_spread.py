@@ -310,7 +310,8 @@ def test_a_pool_may_grow_by_documents_of_another_length(tmp_path):
 @pytest.mark.parametrize("data", ["continue", "fresh"])
 @pytest.mark.parametrize("parent", [True, False])
 def test_a_branch_counts_what_its_parents_read(tmp_path, data, parent):
-    from recipe.run.branching.branch import Wish, branch_run
+    from recipe.run.branching.branch import branch_run
+    from recipe.run.branching.wishes import Wish
 
     write(tmp_path)
     path = begin(tmp_path)

@@ -17,7 +17,8 @@ from recipe.config import fingerprint, recipe_from_plain
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
 from recipe.run.canonical import canonical, digest
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.changing.skip import skip_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.run.comparing.attach import attach_metrics

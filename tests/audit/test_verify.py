@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recipe
+from recipe.audit.infilling import IGNORED
 from recipe.audit.parts import Piece, Row, Text
-from recipe.audit.rows import ARRAYS, IGNORED, allowed_pairs, row_faults
+from recipe.audit.rows import ARRAYS, allowed_pairs, row_faults
 from recipe.audit.seams import Held, is_whole, join, label_faults
 from recipe.audit.tiny_model import LOSSES, loss_fault
 from recipe.audit.verify import Check, Readings, Seen, check_rows, check_seams, claim

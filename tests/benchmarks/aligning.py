@@ -7,7 +7,8 @@ from pathlib import Path
 from random import Random
 
 from recipe.mixing.stream import Stream
-from recipe.sequences.boundaries import Edges, edge_table
+from recipe.sequences.boundaries import edge_table
+from recipe.sequences.spelling import Edges
 from tests.benchmarks.batches import TOKENS
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.infilling import Serving, Walking

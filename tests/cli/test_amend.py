@@ -11,7 +11,8 @@ import pytest
 import recipe
 from recipe.cli.main import main
 from recipe.config import Recipe
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.changing.skip import skip_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from tests.run.conftest import build, pools_root  # noqa: F401 - fixtures

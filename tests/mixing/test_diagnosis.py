@@ -10,7 +10,8 @@ import pytest
 import recipe
 from recipe.config import recipe_from_plain
 from recipe.mixing.diagnosis import diagnose
-from recipe.mixing.plan import Plan, make_plan
+from recipe.mixing.plan import make_plan
+from recipe.mixing.planned import Plan
 from recipe.sequences.placing import PLACES
 
 

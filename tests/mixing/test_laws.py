@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.maths.deadlines import drift_bound
+from recipe.mixing.provenance import PieceAt
 from recipe.mixing.snapshot import COUNTS, PoolState, Snapshot
-from recipe.mixing.stream import PieceAt, Stream
+from recipe.mixing.stream import Stream
 from tests.mixing.build import FIRST, World, world
 from tests.mixing.reference import Source, carried
 from tests.mixing.worlds import Bank, Case, draw_case, draw_stage, passed_over

@@ -11,10 +11,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
+from recipe.mixing.row_pieces import Hit
 from recipe.mixing.skipping import skipped
 from recipe.mixing.snapshot import Snapshot, start_of
 from recipe.mixing.stream import Stream
-from recipe.mixing.tracing import Hit, Search, Stretch, merged
+from recipe.mixing.tracing import Search, Stretch, merged
 from recipe.mixing.withdrawals import Withdrawals
 from tests.mixing.build import World, stage, world, write
 from tests.mixing.worlds import Bank, draw_case

@@ -14,8 +14,9 @@ from recipe.cli.main import main
 from recipe.errors import RecipeError
 from recipe.pools.about import describe_pool
 from recipe.pools.writer import PoolWriter
-from recipe.report.datasheet import NOT_STATED, datasheet_of
+from recipe.report.datasheet import datasheet_of
 from recipe.report.datasheet_pages import datasheet_tables, markdown, page
+from recipe.report.pools import NOT_STATED
 from recipe.run.ledger import read_rows
 
 SMALL = """\

@@ -10,7 +10,8 @@ from typing import Any
 
 import recipe
 from recipe.config import recipe_from_plain
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.changing.skip import skip_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.text.preparation import PrepareOptions

@@ -18,11 +18,12 @@ from recipe.run import lease
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
 from recipe.run.canonical import hash_of
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.comparing.adopt import adopt_run
-from recipe.run.comparing.decisions import Word, decisions_about
+from recipe.run.comparing.decisions import Word
 from recipe.run.comparing.evidence import read_evidence
-from recipe.run.comparing.history import read_history
+from recipe.run.comparing.history import decisions_about, read_history
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import read_rows
 from recipe.run.sayings import went_on_in

@@ -15,7 +15,9 @@ import recipe
 from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.mixing.snapshot import Snapshot
-from recipe.run.changing.amend import Approval, Goal, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
+from recipe.run.changing.totals import Goal
 from recipe.run.ledger import read_rows
 from recipe.run.manifest import latest_path, read_manifest
 from recipe.run.run import Run

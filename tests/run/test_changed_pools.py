@@ -20,7 +20,8 @@ from recipe.pools.card import CARD_NAME, FileRecord, card_text
 from recipe.pools.erasing import erase_documents
 from recipe.pools.metadata import copy_metadata
 from recipe.pools.reparting import repart_pool
-from recipe.run.branching.branch import Wish, branch_run
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.run.evaluation import Scoring, count_rows, scored_rows
 from tests.audit.runs import start, write_pools

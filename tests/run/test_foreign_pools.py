@@ -22,7 +22,8 @@ import yaml
 import recipe
 from recipe.config import Recipe, recipe_from_plain
 from recipe.integrations.acceptance import verify_package
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.handover.delivery import Wanted
 from tests.pools.megatron_files import write_pair
 from tests.run.conftest import served, stage

@@ -15,8 +15,10 @@ from recipe.config import recipe_from_plain, recipe_to_plain
 from recipe.pools import grown_from, open_pool
 from recipe.pools.erasing import erase_documents
 from recipe.pools.reparting import repart_pool
-from recipe.run.branching.branch import Wish, branch_run
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from tests.run.conftest import served, stage
 from tests.run.traced import held, traced

@@ -15,7 +15,8 @@ from recipe import RecipeError
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
 from recipe.run.canonical import canonical
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.changing.skip import skip_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.run.comparing.history import read_history

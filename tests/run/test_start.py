@@ -13,7 +13,7 @@ import pytest
 import recipe
 from recipe import RecipeError
 from recipe.config import fingerprint, recipe_from_plain, recipe_to_plain
-from recipe.mixing.plan import Plan
+from recipe.mixing.planned import Plan
 from recipe.pools import PoolWriter
 from recipe.run import writes
 from recipe.run.folder import RunFolder, read_version

@@ -17,7 +17,8 @@ from recipe.mixing.tracing import Search, Stretch
 from recipe.pools.growth import extend_pool
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.changing.change import Growth
 from recipe.run.changing.skip import skip_run
 from recipe.run.changing.withdraw import Ticket, withdraw_run

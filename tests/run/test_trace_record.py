@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import recipe
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.ledger import read_rows
 from recipe.run.tracing.courses import Course, Lineage
 from recipe.run.tracing.record import Record, RowMark

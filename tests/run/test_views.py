@@ -19,7 +19,8 @@ from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
 from recipe.run.canonical import Plain
 from recipe.run.changing import amending
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.run.comparing.adopt import adopt_run
 from recipe.run.comparing.decisions import Word

@@ -14,7 +14,8 @@ from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
-from recipe.run.changing.amend import Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.folder import RunFolder
 from recipe.run.handover.quotas import quota_table
 from recipe.run.handover.trainer import trainer_settings

@@ -12,21 +12,9 @@ from numpy.typing import NDArray
 from recipe.config import Rule
 from recipe.maths.draws import draw
 from recipe.sequences.duplicates import repeating
-from recipe.sequences.slicing import (
-    HAS_BOS,
-    HAS_EOS,
-    OVERSIZE,
-    REASONS,
-    TAILS,
-    Cutting,
-    Documents,
-    Reading,
-    Sliced,
-    cutting_of,
-    heads_of,
-    slice_documents,
-    thinned,
-)
+from recipe.sequences.pieces import HAS_BOS, HAS_EOS, OVERSIZE, REASONS, TAILS, Documents
+from recipe.sequences.slicing import Sliced, cutting_of, heads_of, slice_documents, thinned
+from recipe.sequences.windows import Cutting, Reading
 from tests.sequences.edges import edges, may_cut
 from tests.sequences.reference import Choices, Doc
 

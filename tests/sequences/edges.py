@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from recipe.pools import Pool, open_pool
-from recipe.sequences.boundaries import Edges, edge_table, last_edge
+from recipe.sequences.boundaries import edge_table, last_edge
+from recipe.sequences.spelling import Edges
 
 SPELT = ("a", "b ", "c1", "2", ".5", " it", ". ", "\n", "d", "\n\n", "天", "。", " e", "f!", " 7", "g")
 """Id i spells entry i modulo their number."""

@@ -9,7 +9,9 @@ import pytest
 
 from recipe.config import Rule
 from recipe.sequences.boundaries import edge_table
-from recipe.sequences.slicing import REASONS, Documents, Pieces, Reading, Sliced, cutting_of, slice_documents
+from recipe.sequences.pieces import REASONS, Documents, Pieces
+from recipe.sequences.slicing import Sliced, cutting_of, slice_documents
+from recipe.sequences.windows import Reading
 from tests.sequences.build import rule
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from recipe.config import Rule
 from recipe.maths.order import key, permute
-from recipe.sequences.blocks import Block, BlockPlace, CutBlock, block_documents, num_blocks, plan_block
-from recipe.sequences.slicing import AHEAD
+from recipe.sequences.blocks import Block, CutBlock, plan_block
+from recipe.sequences.pieces import AHEAD
+from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks
 from tests.mixing.build import units_of, write
 from tests.sequences.build import rule, rules
 from tests.sequences.edges import open_spelt

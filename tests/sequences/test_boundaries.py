@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipe.sequences.boundaries import ALIGN, Edges, edge_table, first_edge, last_edge, section_table
+from recipe.sequences.boundaries import edge_table, first_edge, last_edge, section_table
 from recipe.sequences.characters import character_classes
+from recipe.sequences.spelling import ALIGN, Edges
 from recipe.text.tokenizers import load_tokenizer
 from recipe.text.vocabulary import token_bytes
 from tests.sequences.boundaries_reference import permitted_cuts

@@ -16,9 +16,10 @@ import recipe
 from recipe.errors import RecipeError
 from recipe.mixing.in_front import front_problems
 from recipe.pools import Section
-from recipe.sequences.blocks import BlockPlace, plan_block
+from recipe.sequences.blocks import plan_block
 from recipe.sequences.concat import count_examples
 from recipe.sequences.packing import best_fit, best_fit_reference
+from recipe.sequences.reading_order import BlockPlace
 from tests.mixing.build import BOS, EOS, World, make, plain_batch, stage, world
 from tests.pools.megatron_files import write_pair
 from tests.sequences.build import rule

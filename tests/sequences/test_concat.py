@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recipe.config import Rule
 from recipe.sequences.concat import Joining, count_examples, join_runs
-from recipe.sequences.slicing import AHEAD, whole
+from recipe.sequences.pieces import AHEAD, whole
 from tests.sequences.build import marked, measured, rule, rules, texts
 from tests.sequences.reference import Doc, Opened, join
 

@@ -13,7 +13,8 @@ import recipe as product
 from recipe.config import Rule
 from recipe.errors import RecipeError
 from recipe.pools import Pool
-from recipe.sequences.blocks import Block, BlockPlace, CutBlock, plan_block
+from recipe.sequences.blocks import Block, CutBlock, plan_block
+from recipe.sequences.reading_order import BlockPlace
 from tests.sequences.build import rule
 
 DROP = Fraction(1)

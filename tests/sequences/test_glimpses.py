@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from recipe.config import Rule
 from recipe.sequences.boundaries import edge_table
 from recipe.sequences.near_cuts import cut_seen, nothing_seen
-from recipe.sequences.slicing import Documents, Reading, Sliced, cutting_of, slice_runs
+from recipe.sequences.pieces import Documents
+from recipe.sequences.slicing import Sliced, cutting_of, slice_runs
 from recipe.sequences.spelling import Edges
+from recipe.sequences.windows import Reading
 from tests.sequences.build import rule
 
 WORDS = (

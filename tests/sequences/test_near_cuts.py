@@ -11,7 +11,8 @@ import pytest
 
 from recipe.errors import RecipeError
 from recipe.pools import open_pool
-from recipe.sequences.blocks import BlockPlace, plan_block
+from recipe.sequences.blocks import plan_block
+from recipe.sequences.reading_order import BlockPlace
 from tests.mixing.build import write
 from tests.sequences.build import rule
 from tests.sequences.edges import edges, open_spelt

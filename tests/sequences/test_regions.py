@@ -9,16 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from recipe.sequences.slicing import (
-    HAS_BOS,
-    HAS_EOS,
-    WRAPPED,
-    Documents,
-    cutting_of,
-    heads_of,
-    slice_documents,
-    thinned,
-)
+from recipe.sequences.pieces import HAS_BOS, HAS_EOS, WRAPPED, Documents
+from recipe.sequences.slicing import cutting_of, heads_of, slice_documents, thinned
 from tests.mixing.build import plain_batch, stage, world, write
 from tests.sequences.build import rule, spans
 

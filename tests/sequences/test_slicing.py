@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.config import Rule
-from recipe.sequences.slicing import ALONE, REASONS, Documents, Pieces, count_pieces, heads_of, slice_runs
+from recipe.sequences.pieces import ALONE, REASONS, Documents, Pieces
+from recipe.sequences.slicing import count_pieces, heads_of, slice_runs
 from tests.sequences.build import (
     OFFSETS,
     choices,

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.config import Rule
-from recipe.sequences.blocks import Block, BlockPlace, CutBlock, holds_withdrawn, plan_block
+from recipe.sequences.blocks import Block, CutBlock, holds_withdrawn, plan_block
+from recipe.sequences.reading_order import BlockPlace
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 from tests.mixing.build import write
 from tests.sequences.build import rule, rules

@@ -15,12 +15,12 @@ from recipe.config import recipe_from_plain
 from recipe.errors import RecipeError
 from recipe.pools import Pool, open_pool, write_pool
 from recipe.pools.twins import compare_twins
-from recipe.run.branching.branch import Wish, branch_run
-from recipe.sequences.blocks import block_documents, num_blocks
-from recipe.sequences.reading_order import BlockPlace
+from recipe.run.branching.branch import branch_run
+from recipe.run.branching.wishes import Wish
+from recipe.sequences.reading_order import BlockPlace, block_documents, num_blocks
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
-from recipe.text.readers import ReadOptions
+from recipe.text.sources import ReadOptions
 from recipe.text.tokenizers import load_tokenizer
 
 WORDS = ["def sorted(xs):", "保留重复元素。", "The 7 swans", "3.14 x 2024", "return", "zebra", "and", "多"]

@@ -20,7 +20,7 @@ from recipe.pools.selection import units_of
 from recipe.run.stream import RunStream
 from recipe.run.tracing.courses import Course
 from recipe.sequences.bundles import columns_of
-from recipe.sequences.slicing import AHEAD, MARKER
+from recipe.sequences.pieces import AHEAD, MARKER
 
 STEPS = 12
 """Steps of a course whose rows are read."""

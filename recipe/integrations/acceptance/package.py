@@ -11,9 +11,10 @@ from pathlib import Path
 import yaml
 
 from recipe.audit import audit_run
-from recipe.audit.findings import Finding, compared, shown
+from recipe.audit.findings import compared, shown
 from recipe.audit.verify import Acceptance, Check, claim, open_claim
 from recipe.errors import RecipeError
+from recipe.pools import Finding
 from recipe.run.canonical import Plain
 from recipe.run.handover.program import files_in_wheel, package_files, source_hash
 from recipe.run.handover.receiving import Received, check_sums, is_package, read_yaml, receive, tokenizer_in

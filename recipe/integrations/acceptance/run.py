@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from recipe.audit.findings import Finding
 from recipe.audit.rows import ARRAYS
 from recipe.audit.verify import Acceptance, Check, check_rows, check_seams, claim, open_claim
 from recipe.errors import RecipeError
 from recipe.integrations.acceptance.gathering import ROWS, STEPS, Gathered, Span, some
 from recipe.integrations.acceptance.text import check_text
+from recipe.pools import Finding
 from recipe.run.opening import open_run
 from recipe.run.state import stream_from
 from recipe.run.tracing.courses import Lineage

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recipe.audit.findings import Finding
 from recipe.audit.verify import Check, Key, Readings, claim, open_claim
 from recipe.errors import RecipeError
+from recipe.pools import Finding
 from recipe.run.tracing.courses import Course
 from recipe.run.tracing.sources import Sources
 from recipe.run.tracing.tokenizers import tokenizers

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from recipe.audit.findings import Finding, shown
+from recipe.audit.findings import shown
 from recipe.audit.rows import ARRAYS, allowed_pairs
 from recipe.audit.verify import Acceptance, Check, claim
 from recipe.config import Recipe, recipe_from_plain
 from recipe.integrations.acceptance.run import Sample, verify_run
+from recipe.pools import Finding
 from recipe.run.opening import open_run
 from recipe.run.run import Run
 from recipe.run.start import start_run

@@ -13,7 +13,7 @@ from recipe.mixing.dealing import dealt_rows
 from recipe.mixing.reader import Batch
 from recipe.mixing.stream import Stream
 from recipe.mixing.walker import Walker
-from recipe.sequences.blocks import KINDS
+from recipe.sequences.rows import KINDS
 
 
 def rows_of(shard: Shard, step: int, wanted: Wanted) -> NDArray[np.int64]:

@@ -29,8 +29,6 @@ from recipe.run.place import Place
 from recipe.run.ways_back import with_ways_back
 from recipe.run.words import words_at
 
-__all__ = ["Amendment", "Approval", "Goal", "amend_run"]
-
 
 def amend_run(  # noqa: PLR0913 - the options of the verb
     path: str | Path,

@@ -37,7 +37,7 @@ from recipe.run.statement import text_on_record
 from recipe.run.taken_down import withdrawn_elsewhere
 from recipe.run.tracing.documents import DocumentAt, chosen, find_ids, unknown_ids, ways_of
 from recipe.run.words import words_at
-from recipe.sequences.blocks import measure
+from recipe.sequences.pieces import measure
 
 FOLDER = "withdrawn"
 

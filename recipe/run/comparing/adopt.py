@@ -19,7 +19,9 @@ from recipe.config import Recipe, recipe_from_plain
 from recipe.errors import Problem, RecipeError
 from recipe.run.branching.origin import Origin, find_origin, split_place
 from recipe.run.canonical import Plain, hash_of
-from recipe.run.changing.amend import Amendment, Approval, amend_run
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.amending import Amendment
+from recipe.run.changing.approval import Approval
 from recipe.run.comparing.compare import compared, read_histories
 from recipe.run.comparing.comparison import Comparison, Question
 from recipe.run.comparing.decisions import Word, say_decision

@@ -24,7 +24,7 @@ from recipe.run.tracing.documents import DocumentAt, Ways, chosen, find_ids, fin
 from recipe.run.tracing.nearest import Id
 from recipe.run.tracing.tokenizers import TokenizerOf, tokenizers
 from recipe.run.tracing.values import Progress, Reading, Trace, Traced, watch_nothing
-from recipe.sequences.blocks import measure
+from recipe.sequences.pieces import measure
 
 Until = int | Literal["end"] | None
 
