@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from hashlib import blake2b
 from importlib import import_module
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,19 +82,34 @@ class _Kernel:
             cached = numba.njit(cache=True, **options)(copied)
         except RuntimeError:  # numba: no place for a cache
             return numba.njit(**options)(copied)
-        cached._cache._cache_file = _FilesOfEachCode(cached._cache._cache_file)
+        cached._cache._cache_file = _FilesOfEachCode(cached._cache._cache_file, self.code)
         return cached
+
+    @cached_property
+    def code(self) -> bytes:
+        """Digest of what is compiled: this function with the kernels and constants that it names."""
+        of = self._function.__code__
+        plain = [value for value in of.co_consts if not isinstance(value, CodeType)]
+        digest = blake2b(of.co_code + repr(plain).encode(), digest_size=16)
+        for name in of.co_names:
+            value = self._function.__globals__.get(name)
+            if isinstance(value, _Kernel):
+                digest.update(value.code)
+            elif isinstance(value, int | float | str | tuple):
+                digest.update(repr((name, value)).encode())
+        return digest.digest()
 
 
 class _FilesOfEachCode:
     """Cached code in files that are named by what it was compiled from and for.
 
     Numba numbers its files. Processes that compile a kernel at once, for other types each, take the same
-    number; what stays is an index of the one over code of the other, and every later call fails.
+    number; what stays is an index of the one over code of the other, and every later call fails. And it
+    looks at the file of a kernel alone: what the kernel calls, or names, may have changed in another.
     """
 
-    def __init__(self, numbered: Any) -> None:
-        self._numbered = numbered
+    def __init__(self, numbered: Any, code: bytes) -> None:
+        self._numbered, self._code = numbered, code
 
     def save(self, key: Any, data: Any) -> None:
         self._named(key).save(key, data)
@@ -105,7 +120,7 @@ class _FilesOfEachCode:
     def _named(self, key: Any) -> Any:
         """Numba's files of one signature: an index of one entry, and the code."""
         files = self._numbered
-        code = repr((files._version, files._source_stamp, key)).encode()
+        code = repr((files._version, files._source_stamp, self._code, key)).encode()
         base = f"{files._index_name.removesuffix('.nbi')}-{blake2b(code, digest_size=8).hexdigest()}"
         return type(files)(files._cache_path, base, files._source_stamp)
 

@@ -58,3 +58,17 @@ def test_code_that_was_cached_is_not_compiled_again(tmp_path: Path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     subprocess.run([sys.executable, "-c", code, "int32"], cwd=tmp_path, env=environment, check=True)
     assert {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*.nb?")} == before
+
+
+def test_a_kernel_is_compiled_anew_once_what_it_calls_in_another_file_has_changed(tmp_path: Path):
+    called = "from recipe.maths.kernels import inlined\n{}\n@inlined\ndef scaled(a):\n    return {} * a\n"
+    caller = "from recipe.maths.kernels import kernel\nfrom scaling import scaled\n"
+    (tmp_path / "summing.py").write_text(
+        caller + "@kernel\ndef total(numbers):\n    return scaled(numbers[4])\n"
+    )
+    (tmp_path / "scaling.py").write_text(called.format("FACTOR = 2", "FACTOR"))
+    assert total(tmp_path, tmp_path / "cache", "int32") == "8"
+    (tmp_path / "scaling.py").write_text(called.format("FACTOR = 3", "FACTOR"))
+    assert total(tmp_path, tmp_path / "cache", "int32") == "12"
+    (tmp_path / "scaling.py").write_text(called.format("FACTOR = 3", "5"))
+    assert total(tmp_path, tmp_path / "cache", "int32") == "20"
