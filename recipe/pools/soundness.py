@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 from recipe.pools.adopting import EXTENDS
 from recipe.pools.agreement import document_findings
-from recipe.pools.beside import RECORD_NAME, REMADE, check_beside
+from recipe.pools.beside import BESIDE, RECORD_NAME, REMADE, check_beside
 from recipe.pools.card import CARD_NAME, card_text, json_object
 from recipe.pools.finding import Finding
 from recipe.pools.pool import Pool
@@ -38,24 +40,38 @@ def check_soundness(
     Raises:
         RecipeError: a file that cannot be opened.
     """
-    found, notes = pool.verify(full=full, sample=sample, seed=seed), list[str]()
+    found = pool.verify(full=full, sample=sample, seed=seed)
     if pool.layout.table is None:
         return found, [NO_HASHES, *pool.layout.notes]
     found += _counts(pool)
-    if pool.layout.remote is not None:
-        notes.append("in a store: prepare.json and what it names were not looked at")
-    else:
-        beside, notes = check_beside(pool.path)
-        found += [*beside, *_card(pool), *(_settings(pool) if not beside else ())]
+    beside, notes = _beside(pool)
+    found += [*beside, *_card(pool), *(_settings(pool) if not beside else ())]
     if full and not found:
         found += document_findings(pool, tell)
     return found, notes
 
 
+def _beside(pool: Pool) -> tuple[list[Finding], list[str]]:
+    """As `check_beside`; of a pool in a store, what lies there now, copied here for as long as it takes."""
+    folder = pool.layout.folder
+    if pool.layout.remote is None:
+        return check_beside(pool.path)
+    copies = [Path(str(folder), name) for name in (RECORD_NAME, *BESIDE)]
+    for copy in copies:  # it may be of before something changed there
+        copy.unlink(missing_ok=True)
+    found, notes = check_beside(folder)
+    for copy in copies[1:]:
+        copy.unlink(missing_ok=True)
+    here, there = str(folder), str(pool.path)
+    return [replace(one, where=one.where.replace(here, there)) for one in found], [
+        note.replace(here, there) for note in notes
+    ]
+
+
 def _card(pool: Pool) -> list[Finding]:
     """The card's bytes are those that its contents are written as."""
     path = pool.path / CARD_NAME
-    if path.read_bytes() == card_text(pool.card):
+    if (pool.layout.folder / CARD_NAME).read_bytes() == card_text(pool.card):
         return []
     return [Finding("contents", str(path), "the bytes it was written with", "other bytes that say the same")]
 
@@ -78,7 +94,7 @@ def _counts(pool: Pool) -> list[Finding]:
 
 def _settings(pool: Pool) -> list[Finding]:
     """What a card says of its making is what ``prepare.json`` says, where that is there."""
-    settings, card = json_object(pool.path / RECORD_NAME).get("settings"), pool.card
+    settings, card = json_object(pool.layout.folder / RECORD_NAME).get("settings"), pool.card
     if not isinstance(settings, Mapping):
         return []
     stated = {"seed": card.seed, "tokenizer": card.tokenizer, "shuffled": card.shuffled}

@@ -56,6 +56,19 @@ def test_a_changed_byte_is_found_there_too(local, capsys):
     assert "part-00000.bin" in told["pools"][0]["findings"][0]["where"]
 
 
+@pytest.mark.parametrize("name", ["prepare.json", "quarantine.jsonl"])
+def test_what_stands_beside_it_is_checked_there_too(bucket, in_tmp, monkeypatch, capsys, name):
+    monkeypatch.setenv("RECIPE_CACHE", str(in_tmp / "cache"))
+    Path("a.jsonl").write_text('{"text": "a"}\nno record\n')
+    assert answer(capsys, "prepare", "web", "a.jsonl", "--on-bad", "skip")[0] == 0
+    upload(Path("web"), "s3://pools/web")
+    assert answer(capsys, "pools", "verify", "s3://pools/web")[0] == 0
+    data = Path("web", name).read_bytes()
+    fsspec.filesystem("s3").pipe(f"pools/web/{name}", data.replace(b"a", b"b", 1))
+    code, told = answer(capsys, "pools", "verify", "s3://pools/web")
+    assert code == 1 and told["pools"][0]["findings"][0]["where"] == f"s3://pools/web/{name}"
+
+
 @pytest.mark.parametrize("words", [["describe", URL, "kind=public"], ["refingerprint", URL, "--write"]])
 def test_nothing_is_written_there(bucket, in_tmp, capsys, words):
     with pytest.raises(SystemExit) as caught:
