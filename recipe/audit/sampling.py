@@ -22,7 +22,7 @@ class Depth:
     """How much of a run is computed again."""
 
     full: bool
-    sample: float | int | None
+    sample: Fraction | float | int | None
     workers: int
     seed: int
     foreseen: bool = False
@@ -57,10 +57,10 @@ def chosen(segments: Sequence[Segment], depth: Depth) -> list[Segment]:
 def _wanted(segments: Sequence[Segment], depth: Depth) -> int:
     if depth.full or not segments:
         return len(segments)
-    if isinstance(depth.sample, float):
-        return max(1, round(depth.sample * len(segments)))
-    if depth.sample is not None:
+    if isinstance(depth.sample, int):
         return min(depth.sample, len(segments))
+    if depth.sample is not None:
+        return max(1, round(Fraction(str(depth.sample)) * len(segments)))
     most = SECONDS * POSITIONS_PER_SECOND * depth.workers
     total = sum(segment.positions for segment in segments)
     if total <= most:

@@ -15,8 +15,8 @@ _IN_A_RECIPE = ("pools.", "evaluation.", "trainer.")
 _MARK = "and the id of the end mark"
 _NO_OPTION = (
     "this verb has no option that says it: name a pool of our own or, where token files made elsewhere are "
-    "taken, files that say where documents end, as `recipe export FILES --format megatron --eos ID --to NEW` "
-    "writes them"
+    "taken, files that say where documents end, as `recipe export FILES --format megatron --eos ID --out NEW`"
+    " writes them"
 )
 
 

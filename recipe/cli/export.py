@@ -31,12 +31,12 @@ from recipe.run.folder import RunFolder
 
 EXAMPLE = """\
 Examples:
-  recipe export runs/demo --format parquet --to out/parquet
-  recipe export runs/demo --format mds --to out/mds --steps 0..48
-  recipe export demo --format npy --to out/rank3 --dp-size 4 --dp-rank 3
-  recipe export runs/demo --format megatron --to out/megatron --lossy
-  recipe export pools/web --format npy --to out/web
-  recipe export pools/web --format datatrove --to out/english --where language=en
+  recipe export runs/demo --format parquet --out out/parquet
+  recipe export runs/demo --format mds --out out/mds --steps 0..48
+  recipe export demo --format npy --out out/rank3 --dp-size 4 --dp-rank 3
+  recipe export runs/demo --format megatron --out out/megatron --lossy
+  recipe export pools/web --format npy --out out/web
+  recipe export pools/web --format datatrove --out out/english --where language=en
 
 A run is exported with every step under the recipe then in force. Each stretch of steps has a manifest in
 _manifests, with the SHA-256 of its files; _manifest.json is the index over them. The same command goes on
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=POOL_FORMATS, required=True, help="what the files are; datatrove: of a pool alone"
     )
-    parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where they go")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where they go")
     parser.add_argument("--steps", type=_steps, metavar="A..B", help="steps A to B - 1; default: all")
     parser.add_argument("--dp-size", type=whole, metavar="W", help="data-parallel ranks; default: 1")
     parser.add_argument("--dp-rank", type=whole, metavar="R", help="whose rows; default: 0")
@@ -91,18 +91,18 @@ def execute(args: argparse.Namespace) -> int:
     export_pool.refuse_options(args, of_pool=False)
     wanted = _wanted(args)
     with _subject(args) as subject:
-        strangers = Target(args.to).strangers()
+        strangers = Target(args.out).strangers()
         if strangers:
             shown = ", ".join(strangers[:3]) + (
                 f" and {len(strangers) - 3:,} more" if len(strangers) > 3 else ""
             )
-            say(f"{args.to} is not empty: {shown}", quiet=args.json and args.yes)
+            say(f"{args.out} is not empty: {shown}", quiet=args.json and args.yes)
             if not confirm("write there all the same?", yes=args.yes):
                 return no_write(dry_run=False)
         with progress(quiet=args.json) as bars:
             task = bars.add_task("exporting", total=None, note=wanted.format)
             done = export(
-                subject, args.to, wanted, lambda at, total: bars.update(task, completed=at, total=total)
+                subject, args.out, wanted, lambda at, total: bars.update(task, completed=at, total=total)
             )
     if args.json:
         print_json(done.to_plain())

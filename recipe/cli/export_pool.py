@@ -86,7 +86,7 @@ def execute(args: argparse.Namespace) -> int:
     with _opened(source, args) as pool, progress(quiet=args.json) as bars:
         task = bars.add_task("exporting", total=None, note=wanted.format)
         done = export_pool(
-            pool, args.to, wanted, lambda at, total: bars.update(task, completed=at, total=total)
+            pool, args.out, wanted, lambda at, total: bars.update(task, completed=at, total=total)
         )
     if args.json:
         print_json(done.to_plain())

@@ -27,9 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pools", nargs="?", type=Path, metavar="POOLS", help="a folder of pools (default: pools)"
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the recipe here; default: print it"
-    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the recipe here; default: print it")
     parser.add_argument("--yes", action="store_true", help="replace the output file if there is one")
     blend = parser.add_argument_group("from a Megatron blend")
     blend.add_argument(
@@ -59,19 +57,17 @@ def execute(args: argparse.Namespace) -> int:
     if args.megatron_blend is not None:
         for note in draft.notes:
             say(f"- {note}")
-    if args.output is None:
+    if args.out is None:
         sys.stdout.write(text)
         return 0
-    if args.output.exists() and not args.yes:
+    if args.out.exists() and not args.yes:
         fix = "choose another name, or add --yes to replace it"
-        raise _fault("--output", args.output, "a file that is not there yet", fix)
-    if not args.output.parent.is_dir():
+        raise _fault("--out", args.out, "a file that is not there yet", fix)
+    if not args.out.parent.is_dir():
         fix = "make that folder first, or choose another name"
-        raise _fault(
-            "--output", args.output, f"a file in a folder that is there, not {args.output.parent}", fix
-        )
-    args.output.write_text(text, encoding="utf-8")
-    say(f"wrote {args.output}; next: recipe plan {args.output}")
+        raise _fault("--out", args.out, f"a file in a folder that is there, not {args.out.parent}", fix)
+    args.out.write_text(text, encoding="utf-8")
+    say(f"wrote {args.out}; next: recipe plan {args.out}")
     return 0
 
 

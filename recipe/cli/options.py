@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from shlex import quote
 
@@ -184,17 +185,17 @@ def here(text: str) -> Path:
     return path
 
 
-def sample_of(text: str) -> float | int:
+def sample_of(text: str) -> Fraction | int:
     """How much of something is looked at: a number, or a share of it.
 
     >>> sample_of("20"), sample_of("5%")
-    (20, 0.05)
+    (20, Fraction(1, 20))
     """
-    value: float | int = 0
+    value: Fraction | int = 0
     if is_whole(text):
         value = int(text)
     elif _PERCENT.fullmatch(text):
-        value = float(text[:-1]) / 100
+        value = Fraction(text[:-1]) / 100
     if value <= 0 or (text.endswith("%") and value > 1):
         raise argparse.ArgumentTypeError(f"expected a number, or a share such as 5%, given {text!r}")
     return value

@@ -14,12 +14,12 @@ from recipe.text.pool_texts import maker_of
 
 EXAMPLE = """\
 Examples:
-  recipe pools texts pools/web --to texts/web
-  recipe pools texts pools/zh --to texts/zh --pool-tokenizer tokenizers/ours --file-documents 10000
+  recipe pools texts pools/web --out texts/web
+  recipe pools texts pools/zh --out texts/zh --tokenizer tokenizers/ours --file-documents 10000
 
 Lines of {id, text, metadata}: datatrove's JsonlReader reads them as they are. What it keeps goes back by
-`recipe pools dedup --keep-ids`, or is prepared anew with --tag-key metadata. Interrupted, the same command goes
-on behind the last file that was whole.
+`recipe pools dedup --keep-ids`, or is prepared anew with --tag-key metadata. Interrupted, the same command
+goes on behind the last file that was whole.
 """
 
 
@@ -28,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("pool", type=place, metavar="POOL", help="folder or URL of the pool")
     parser.add_argument(
-        "--to", required=True, type=Path, metavar="DIR", help="folder of the files; it is new"
+        "--out", required=True, type=Path, metavar="DIR", help="folder of the files; it is new"
     )
     parser.add_argument(
-        "--pool-tokenizer", metavar="bytes|PATH", help="the one that made the pool (default: bytes)"
+        "--tokenizer", metavar="bytes|PATH", help="the one that made the pool (default: bytes)"
     )
     parser.add_argument(
         "--file-documents",
@@ -46,18 +46,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Write the files and say where they are."""
     with open_pool(args.pool, args.pool.name) as pool, progress(quiet=args.json) as bars:
-        tokenizer = maker_of(pool, args.pool_tokenizer)
+        tokenizer = maker_of(pool, args.tokenizer)
         task = bars.add_task("write", total=pool.num_documents, note="documents")
         paths = write_texts(
             pool,
             tokenizer,
-            args.to,
+            args.out,
             file_documents=args.file_documents,
             tell=lambda done: bars.update(task, completed=done),
         )
         count = pool.num_documents - len(pool.erased)
     if args.json:
-        print_json({"to": str(args.to), "documents": count, "files": [str(path) for path in paths]})
+        print_json({"out": str(args.out), "documents": count, "files": [str(path) for path in paths]})
     else:
-        say(f"{count:,} documents in {len(paths):,} files of {args.to}")
+        say(f"{count:,} documents in {len(paths):,} files of {args.out}")
     return 0

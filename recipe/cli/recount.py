@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from recipe.cli.options import add_json, number, whole
 from recipe.cli.output import print_json, print_tables
+from recipe.config.places import place
 from recipe.pools.opening import open_pool
 from recipe.report.tokenizers import recount_table
 from recipe.text.pool_texts import maker_of
@@ -15,9 +15,9 @@ from recipe.text.tokenizers import Tokenizer, load_tokenizer
 
 EXAMPLE = """\
 Examples:
-  recipe pools recount pools/web --tokenizer tokenizers/qwen3
-  recipe pools recount pools/web --tokenizer tokenizers/qwen3 --exact --json
-  recipe pools recount pools/zh --pool-tokenizer tokenizers/ours --tokenizer ranks/o200k_base.tiktoken
+  recipe pools recount pools/web --under tokenizers/qwen3
+  recipe pools recount pools/web --under tokenizers/qwen3 --exact --json
+  recipe pools recount pools/zh --tokenizer tokenizers/ours --under ranks/o200k_base.tiktoken
 
 Documents are drawn as often as they have tokens; the interval holds the true count in 95 of 100 samples. The
 text is what the pool's own tokens spell. The pool stays as it is: prepare it again to train with another one.
@@ -27,11 +27,11 @@ text is what the pool's own tokens spell. The pool stays as it is: prepare it ag
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pool and the tokenizer."""
     parser.epilog = EXAMPLE
-    parser.add_argument("pool", type=Path, metavar="POOL", help="folder of the pool")
+    parser.add_argument("pool", type=place, metavar="POOL", help="folder or URL of the pool")
     parser.add_argument(
-        "--tokenizer", required=True, metavar="bytes|PATH", help="the one to count with; as for prepare"
+        "--under", required=True, metavar="bytes|PATH", help="the one to count with; as for prepare"
     )
-    parser.add_argument("--eos", metavar="TOKEN", help="its end of a document, where that is not clear")
+    parser.add_argument("--eos", metavar="TOKEN", help="end of a document under it, where that is not clear")
     add_sampling(parser)
     add_json(parser)
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_sampling(parser: argparse.ArgumentParser) -> None:
     """Declare who made the pools and how much of them is looked at."""
     parser.add_argument(
-        "--pool-tokenizer", metavar="bytes|PATH", help="the one that made the pools (default: bytes)"
+        "--tokenizer", metavar="bytes|PATH", help="the one that made the pools (default: bytes)"
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--exact", action="store_true", help="count every document of a pool")
@@ -65,9 +65,9 @@ def loaded(spec: str, eos: str | None) -> Tokenizer:
 
 def execute(args: argparse.Namespace) -> int:
     """Count and show."""
-    tokenizer = loaded(args.tokenizer, args.eos)
+    tokenizer = loaded(args.under, args.eos)
     with open_pool(args.pool, args.pool.name) as pool:
-        made_by = maker_of(pool, args.pool_tokenizer)
+        made_by = maker_of(pool, args.tokenizer)
         counted = recount(pool, made_by, [tokenizer], sampling_of(args)).to_plain()
     if args.json:
         one = {"name": tokenizer.name, "fingerprint": tokenizer.fingerprint(), **counted.pop("recounts")[0]}

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     drawn = parser.add_argument_group("mixtures")
     drawn.add_argument("--grid", metavar="STEP", help="every mixture on a grid, such as 10%%")
     drawn.add_argument("--least", default="0%", metavar="SHARE", help="of a grid: at least that much of each")
-    drawn.add_argument("--dirichlet", type=int, metavar="N", help="N draws around the recipe's own shares")
+    drawn.add_argument("--dirichlet", type=whole, metavar="N", help="N draws around the recipe's own shares")
     drawn.add_argument(
         "--concentration",
         default="10",
@@ -61,12 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of draws: the larger, the nearer to the centre (default 10; A is the sum of the parameters)",
     )
     drawn.add_argument("--centre", choices=("own", "even"), default="own", help="of draws (default: own)")
-    drawn.add_argument("--seed", type=int, default=0, metavar="S", help="of draws (default 0)")
+    drawn.add_argument("--seed", type=whole, default=0, metavar="N", help="of the draws")
     drawn.add_argument(
         "--weights", type=Path, metavar="FILE", help="a CSV: names in its first line, then a line a mixture"
     )
     drawn.add_argument("--over", metavar="NAME,NAME", help="pools or groups to vary (default: all)")
-    drawn.add_argument("--stage", metavar="STAGE", help="whose shares vary (default: the only one)")
+    drawn.add_argument("--stage", metavar="NAME", help="whose shares vary (default: the only one)")
     drawn.add_argument(
         "--out", type=Path, metavar="DIR", help="the folder of the screen; nothing is there yet"
     )
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     way.add_argument("--higher", action="store_const", const="higher", dest="way", help="... when higher")
     ranked.add_argument("--step", type=whole, help="of all runs (default: the last one that they share)")
-    ranked.add_argument("--top", type=int, default=3, metavar="K", help="how many to confirm (default 3)")
+    ranked.add_argument("--top", type=whole, default=3, metavar="N", help="how many to confirm (default: 3)")
     ranked.add_argument("--target", metavar="RUN[@MANIFEST]", help="the checkpoint of the target model")
     ranked.add_argument("--name-root", type=Path, metavar="DIR", help="where the branches go")
     add_pools_root(parser)
@@ -231,8 +231,6 @@ def _how(args: argparse.Namespace) -> How:
     if not LEAST_CONCENTRATION <= concentration <= MOST_CONCENTRATION:
         expected = f"a number in {float(LEAST_CONCENTRATION)}..{MOST_CONCENTRATION}"
         raise _wanted("--concentration", expected, "write --concentration 10")
-    if not 0 <= args.seed < 1 << 63:
-        raise _wanted("--seed", "0..2**63-1", "write --seed 7")
     return Draws(number=args.dirichlet, concentration=concentration, seed=args.seed, centre=args.centre)
 
 

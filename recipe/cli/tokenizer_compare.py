@@ -22,7 +22,7 @@ Examples:
   recipe tokenizer compare tokenizers/ours tokenizers/qwen3 --pool pools/web --pool pools/code --json
 
 A token quota means nothing without its tokenizer. A pool's text is what its tokens spell; another tokenizer
-counts that. After the choice, count each pool again: recipe pools recount POOL --tokenizer X.
+counts that. After the choice, count each pool again: recipe pools recount POOL --under X.
 """
 
 
@@ -62,7 +62,7 @@ def execute(args: argparse.Namespace) -> int:
         comparison.add_file(str(path), (document.text for document in documents))
     for path in args.pool:
         with open_pool(path, path.name) as pool:
-            comparison.add_pool(pool, maker_of(pool, args.pool_tokenizer), sampling_of(args))
+            comparison.add_pool(pool, maker_of(pool, args.tokenizer), sampling_of(args))
     plain = comparison.to_plain()
     if args.json:
         print_json(plain)

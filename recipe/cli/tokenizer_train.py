@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pool", type=Path, action="append", default=[], metavar="POOL", help="text of a pool; repeatable"
     )
     parser.add_argument(
-        "--pool-tokenizer", metavar="bytes|PATH", help="the one that made the pools (default: bytes)"
+        "--tokenizer", metavar="bytes|PATH", help="the one that made the pools (default: bytes)"
     )
     parser.add_argument("--text-key", default="text", metavar="KEY", help="of the records")
     parser.add_argument("--include", action="append", default=[], metavar="GLOB", help="repeatable")
@@ -115,7 +115,7 @@ def _texts(args: argparse.Namespace, made_from: dict[str, Any]) -> Iterator[str]
             yield document.text
     for path in args.pool:
         with open_pool(path, path.name) as pool:
-            tokenizer = maker_of(pool, args.pool_tokenizer)
+            tokenizer = maker_of(pool, args.tokenizer)
             made_from["pools"].append(
                 {"path": str(path), "fingerprint": pool.fingerprint, "tokenizer": tokenizer.fingerprint()}
             )

@@ -120,9 +120,9 @@ VERBS: dict[str, Verb] = {
     "export": Verb(
         "sequences, or a pool, as files for other programs: Parquet, Megatron, MDS, .npy …",
         (
-            "recipe export pools/web --format megatron --to out/web",
-            "recipe export runs/demo --format parquet --to out",
-            "recipe export demo --format npy --to out --steps 0..48 --dp-size 4 --dp-rank 3",
+            "recipe export pools/web --format megatron --out out/web",
+            "recipe export runs/demo --format parquet --out out",
+            "recipe export demo --format npy --out out --steps 0..48 --dp-size 4 --dp-rank 3",
         ),
         "recipe.cli.export",
     ),
@@ -194,7 +194,7 @@ VERBS: dict[str, Verb] = {
     ),
     "new": Verb(
         "write a commented recipe from a folder of pools, or from a Megatron blend",
-        ("recipe new pools -o my.yaml", "recipe new --megatron-blend blend.txt -o my.yaml"),
+        ("recipe new pools --out my.yaml", "recipe new --megatron-blend blend.txt --out my.yaml"),
         "recipe.cli.new",
     ),
     "prepare": Verb(
@@ -272,7 +272,7 @@ VERBS: dict[str, Verb] = {
     ),
     "pools texts": Verb(
         "a pool's documents as JSON lines, for tools that find near-duplicates",
-        ("recipe pools texts pools/web --to texts/web",),
+        ("recipe pools texts pools/web --out texts/web",),
         "recipe.cli.pools_texts",
     ),
     "pools repart": Verb(
@@ -295,7 +295,7 @@ VERBS: dict[str, Verb] = {
     ),
     "pools recount": Verb(
         "tokens of a pool's text under another tokenizer, exact or with an interval",
-        ("recipe pools recount pools/web --tokenizer tokenizers/qwen3",),
+        ("recipe pools recount pools/web --under tokenizers/qwen3",),
         "recipe.cli.recount",
     ),
     "schema": Verb(

@@ -40,9 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_pools_root(parser)
     parser.add_argument(
         "--tokenizer",
-        type=Path,
-        metavar="PATH",
-        help="bytes, a tokenizer.json or a folder that holds one; default: the recipe's",
+        metavar="bytes|PATH",
+        help="the pools' tokenizer; default: the recipe's",
     )
     parser.add_argument(
         "--sources",

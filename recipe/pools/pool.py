@@ -6,6 +6,7 @@ What is asked of it is answered from its layout, its stored tokens and its docum
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +218,12 @@ class Pool(PoolArrays):
         return [id_problem(self.name, self.layout.folder, place, limit) for place in places]
 
     def verify(
-        self, *, full: bool = False, sample: float | int = 0.01, seed: int = 0, erased: bool = True
+        self,
+        *,
+        full: bool = False,
+        sample: Fraction | float | int = Fraction(1, 100),
+        seed: int = 0,
+        erased: bool = True,
     ) -> list[Finding]:
         """Compare contents with the hashes and counts the pool was written with.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 from recipe.pools.adopting import EXTENDS
@@ -14,7 +15,7 @@ from recipe.pools.finding import Finding
 from recipe.pools.pool import Pool
 from recipe.pools.sheet import left_out, misstated
 
-SAMPLE = 0.01
+SAMPLE = Fraction(1, 100)
 """Share of the blocks of token files that are hashed, unless somebody says otherwise."""
 NO_HASHES = "files made elsewhere carry no hashes: sizes, indices and boundaries were compared"
 """Of a pool whose contents nobody can hold against anything."""
@@ -24,7 +25,7 @@ def check_soundness(
     pool: Pool,
     *,
     full: bool,
-    sample: float | int = SAMPLE,
+    sample: Fraction | float | int = SAMPLE,
     seed: int = 0,
     tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[Finding], list[str]]:

@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 from os import cpu_count
 from pathlib import Path
 
@@ -58,25 +60,27 @@ class Block:
         return f"{self.part}.bin block {self.number} (bytes {self.start}..{self.stop})"
 
 
-def chosen(total: int, sample: float | int, seed: int) -> NDArray[np.int64]:
+def chosen(total: int, sample: Fraction | float | int, seed: int) -> NDArray[np.int64]:
     """Seeded choice of blocks, spread evenly: one from each of equal stretches of the pool.
 
     Args:
         total: blocks of the pool.
-        sample: a share in (0, 1] if a float, else a number of blocks.
+        sample: a number of blocks, or a share in (0, 1] if it is no ``int``: exact, a float as it is written.
         seed: another seed chooses other blocks of the same stretches.
 
     >>> chosen(10, 10, 1).tolist() == list(range(10)), len(chosen(1000, 0.05, 3))
     (True, 50)
     """
-    wanted = -(-total * sample // 1) if isinstance(sample, float) else sample
+    wanted = sample if isinstance(sample, int) else ceil(total * Fraction(str(sample)))
     count = min(total, max(int(wanted), 1))
     bounds = [index * total // count for index in range(count + 1)] if count else [0]
     picks = [low + _draw(seed, index) % (high - low) for index, (low, high) in enumerate(pairwise(bounds))]
     return np.array(picks, dtype=np.int64)
 
 
-def verify_own(folder: Path, card: Card, *, sample: float | int | None, seed: int) -> list[Finding]:
+def verify_own(
+    folder: Path, card: Card, *, sample: Fraction | float | int | None, seed: int
+) -> list[Finding]:
     """Findings of an own pool; ``sample`` None reads everything.
 
     Sizes, the hashes of the small files and the chosen blocks are always compared; offsets, indices

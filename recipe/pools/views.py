@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +139,12 @@ class View(Pool):
         return self.parent.check_ids(limit)
 
     def verify(
-        self, *, full: bool = False, sample: float | int = 0.01, seed: int = 0, erased: bool = True
+        self,
+        *,
+        full: bool = False,
+        sample: Fraction | float | int = Fraction(1, 100),
+        seed: int = 0,
+        erased: bool = True,
     ) -> list[Finding]:
         """As of the folder: files are compared, not documents."""
         return self.parent.verify(full=full, sample=sample, seed=seed, erased=erased)

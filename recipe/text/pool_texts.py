@@ -10,7 +10,7 @@ from recipe.text.spelling import spelled
 from recipe.text.tokenizers import Tokenizer, load_tokenizer
 
 
-def maker_of(pool: Pool, spec: str | None, option: str = "--pool-tokenizer") -> Tokenizer:
+def maker_of(pool: Pool, spec: str | None, option: str = "--tokenizer") -> Tokenizer:
     """The tokenizer that made a pool.
 
     Args:

@@ -74,7 +74,6 @@ def test_the_fix_names_the_option_that_the_verb_has(verb, in_tmp, capsys):
     assert main(["pools", verb, "p", "--tokenizer", "bytes"]) == 2
     told = capsys.readouterr().err
     assert "name it with --tokenizer" in told
-    assert "--pool-tokenizer" not in told
 
 
 def test_sources_without_a_tokenizer_are_compared_by_the_one_that_needs_no_file_or_refused(in_tmp, capsys):

@@ -40,7 +40,7 @@ def fix_of(capsys, *words: str) -> str:
         ("pools", "verify", "f.u16", "--allow-unchecked"),
         ("pools", "overlap", "f.u16", "own"),
         ("audit", "leakage", "r.yaml", "--against", "f.u16", "--allow-unchecked"),
-        ("export", "f.u16", "--format", "megatron", "--to", "new"),
+        ("export", "f.u16", "--format", "megatron", "--out", "new"),
     ],
 )
 def test_where_options_say_it_the_fix_is_these_and_one_of_them_mends_it(words, files, capsys):
@@ -55,7 +55,7 @@ def test_where_options_say_it_the_fix_is_these_and_one_of_them_mends_it(words, f
     [
         ("pools", "repart", "f.u16", "--part-tokens", "100", "--out", "new"),
         ("pools", "dedup", "--out", "new", "f.u16"),
-        ("pools", "texts", "f.u16", "--to", "new"),
+        ("pools", "texts", "f.u16", "--out", "new"),
     ],
 )
 def test_where_no_option_says_it_none_is_named(words, files, capsys):
@@ -65,7 +65,7 @@ def test_where_no_option_says_it_none_is_named(words, files, capsys):
 
 
 def test_what_that_fix_names_is_a_way_out(files, capsys):
-    assert main(["export", "f.u16", "--format", "megatron", "--eos", "0", "--to", "pairs"]) == 0
+    assert main(["export", "f.u16", "--format", "megatron", "--eos", "0", "--out", "pairs"]) == 0
     assert main(["audit", "leakage", "r.yaml", "--against", "pairs", "--allow-unchecked"]) == 0
 
 

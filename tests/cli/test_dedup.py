@@ -83,7 +83,7 @@ def test_split_and_texts_and_ids(pools, capsys):
     )
     said = json.loads(capsys.readouterr().out)
     assert sum(one["documents"] for one in said["pools"]) == 61
-    assert main(["pools", "texts", "pools/web", "--to", "texts", "--json"]) == 0
+    assert main(["pools", "texts", "pools/web", "--out", "texts", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["documents"] == 61
     lines = [json.loads(line) for line in (pools / "texts" / "texts-00000.jsonl").read_text().splitlines()]
     lines = [line for line in lines if line["id"] != "web-copy"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from recipe.cli.main import main
 
-WORDS = ["export", "small.yaml", "--format", "npy", "--to", "out"]
+WORDS = ["export", "small.yaml", "--format", "npy", "--out", "out"]
 
 
 def test_a_recipe_is_exported_without_a_run(small, capsys):
@@ -22,7 +22,7 @@ def test_a_recipe_is_exported_without_a_run(small, capsys):
 def test_a_run_and_its_recipe_export_the_same_tokens(small, capsys):
     assert main(["run", "small.yaml"]) == 0
     assert main([*WORDS, "--steps", "0..3"]) == 0
-    assert main(["export", "runs/small", "--format", "npy", "--to", "other", "--steps", "0..3"]) == 0
+    assert main(["export", "runs/small", "--format", "npy", "--out", "other", "--steps", "0..3"]) == 0
     name = "steps-000000000-000000003.input_ids.npy"
     assert np.array_equal(np.load(f"out/{name}"), np.load(f"other/{name}"))
     assert "12 sequences" in capsys.readouterr().out
@@ -43,10 +43,10 @@ def test_faults_are_one_message(small, capsys):
     assert "3 ranks" in capsys.readouterr().err
     assert main([*WORDS, "--dp-size", "2", "--dp-rank", "2"]) == 2
     assert "0..1 (--dp-size 2)" in capsys.readouterr().err
-    assert main(["export", "small.yaml", "--format", "megatron", "--to", "out"]) == 2
+    assert main(["export", "small.yaml", "--format", "megatron", "--out", "out"]) == 2
     assert "add --lossy" in capsys.readouterr().err
 
 
 def test_what_is_lost_is_said(small, capsys):
-    assert main(["export", "small.yaml", "--format", "megatron", "--to", "out", "--lossy"]) == 0
+    assert main(["export", "small.yaml", "--format", "megatron", "--out", "out", "--lossy"]) == 0
     assert "positions without label" in capsys.readouterr().out

@@ -17,8 +17,8 @@ VERBS = {
     "repart": "pools repart pools/b --part-tokens 100 --out OUT",
     "withdraw": "pools withdraw pools/b --document 3 --reason asked --out OUT",
     "withdraw --renumber": "pools withdraw pools/b --document 3 --reason asked --renumber --out OUT",
-    "texts": "pools texts pools/c --to OUT",
-    "export": "export pools/b --format npy --to OUT",
+    "texts": "pools texts pools/c --out OUT",
+    "export": "export pools/b --format npy --out OUT",
     "prepare": "prepare OUT text",
     "prepare --split": "prepare OUT text --split train=50%,test=50%",
 }

@@ -102,7 +102,7 @@ def test_bad_input_is_one_message(pools, capsys, words, told):
 
 @pytest.mark.parametrize("also", [["seed=2"], ["--config-dir", "conf"]])
 @pytest.mark.parametrize(
-    "verb", [["audit", "leakage"], ["flags"], ["export", "--format", "npy", "--to", "x"]]
+    "verb", [["audit", "leakage"], ["flags"], ["export", "--format", "npy", "--out", "x"]]
 )
 def test_what_a_run_cannot_follow_is_refused(pools, capsys, verb, also):
     recipe.start_run(recipe_from_plain(json.loads(yaml()), source="r"), "runs/r").close()

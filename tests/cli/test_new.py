@@ -81,9 +81,9 @@ def test_a_folder_without_pools_is_told(in_tmp, capsys, folder):
 def test_a_file_that_is_there_is_not_replaced_unasked(in_tmp, capsys):
     pool(in_tmp / "pools/web", 100)
     (in_tmp / "out").mkdir()
-    assert main(["new", "-o", "out/my.yaml"]) == 0
-    assert "--yes" in refused(capsys, "-o", "out/my.yaml")
-    assert main(["new", "-o", "out/my.yaml", "--yes"]) == 0
+    assert main(["new", "--out", "out/my.yaml"]) == 0
+    assert "--yes" in refused(capsys, "--out", "out/my.yaml")
+    assert main(["new", "--out", "out/my.yaml", "--yes"]) == 0
     assert load_recipe("out/my.yaml").name == "my"
 
 
@@ -91,7 +91,7 @@ def test_a_file_that_is_there_is_not_replaced_unasked(in_tmp, capsys):
 def test_a_folder_that_is_not_there_is_not_made(in_tmp, capsys, parent):
     pool(in_tmp / "pools/web", 100)
     (in_tmp / "a.txt").touch()
-    assert f"a folder that is there, not {parent}" in refused(capsys, "-o", f"{parent}/x.yaml")
+    assert f"a folder that is there, not {parent}" in refused(capsys, "--out", f"{parent}/x.yaml")
     assert not (in_tmp / "nope").exists()
 
 

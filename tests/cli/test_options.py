@@ -44,7 +44,7 @@ def test_an_override_without_a_key_is_refused(word):
 SEEDED = (
     ["audit", "r"],
     ["audit", "verify", "r"],
-    ["pools", "recount", "p", "--tokenizer", "bytes"],
+    ["pools", "recount", "p", "--under", "bytes"],
     ["prepare", "p", "t"],
     ["tokenizer", "train", "o", "t", "--vocab-size", "300"],
 )
@@ -85,7 +85,7 @@ def test_every_seed_that_a_recipe_may_have_is_one(in_tmp, capsys, verb, seed):
         ["prepare", "p", "t", "--part-tokens", "_10"],
         ["prepare", "p", "t", "--seed", "1_0"],
         ["tokenizer", "train", "o", "t", "--vocab-size", str(2**63)],
-        ["pools", "recount", "p", "--tokenizer", "bytes", "--sample", "2"],
+        ["pools", "recount", "p", "--under", "bytes", "--sample", "2"],
         ["audit", "verify", "r", "--sample", "0"],
         *([*verb, "--seed", text] for verb in SEEDED for text in ("-5", str(2**63), "9" * 5000, "\u0663")),
     ],

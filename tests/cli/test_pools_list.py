@@ -216,7 +216,7 @@ def test_a_pool_that_extends_a_described_one_is_said_to_say_nothing(in_tmp, caps
     assert "nothing is said" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["pools list", "export --format npy --to out"])
+@pytest.mark.parametrize("verb", ["pools list", "export --format npy --out out"])
 @pytest.mark.parametrize("word", ["nope", "pools/nope", "elsewhere/nope"])
 def test_a_word_that_is_no_folder_and_no_recipe_is_told_as_that(pools, capsys, verb, word):
     assert main([*verb.split(), word]) == 2

@@ -82,7 +82,6 @@ def test_a_screen_of_branches(target: str, capsys: pytest.CaptureFixture[str]):
             )
             for text in ("1e-300", "1e300")
         ),
-        (["small.yaml", "--dirichlet", "3", "--stage", "long", "--seed", "-1", "--out", "x"], "--seed"),
         (["small.yaml", "--weights", "none.csv", "--stage", "long", "--out", "x"], "CSV"),
         (["small.yaml", "--branch", "runs/x", "--grid", "5%", "--out", "x"], "--branch"),
         (["rank"], "DIR"),

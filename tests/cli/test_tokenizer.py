@@ -33,7 +33,7 @@ def test_a_tokenizer_is_trained_on_pools_compared_and_pools_are_counted_again(te
         capsys, "tokenizer", "compare", "bytes", "ours", "--pool", "pools/a", "--file", str(texts)
     )
     assert compared["files"][0]["tokens"] == [one["tokens"] for one in compared["pools"][0]["recounts"]]
-    exact = answer(capsys, "pools", "recount", "pools/a", "--tokenizer", "ours", "--exact")
+    exact = answer(capsys, "pools", "recount", "pools/a", "--under", "ours", "--exact")
     assert exact["recount"]["tokens"] == compared["files"][0]["tokens"][1]
     assert exact["recount"]["fingerprint"] == made["fingerprint"]
     again = answer(capsys, "prepare", "pools/b", str(texts), "--tokenizer", "ours")
@@ -43,9 +43,9 @@ def test_a_tokenizer_is_trained_on_pools_compared_and_pools_are_counted_again(te
         "pools",
         "recount",
         "pools/b",
-        "--pool-tokenizer",
-        "ours",
         "--tokenizer",
+        "ours",
+        "--under",
         "bytes",
         "--sample",
         "20",
@@ -57,7 +57,7 @@ def test_answers_are_tables_too(texts, capsys):
     assert main(["prepare", "pools/a", str(texts), "--json"]) == 0
     assert main(["tokenizer", "train", "ours", str(texts), "--vocab-size", "300", "--sample", "50%"]) == 0
     assert main(["tokenizer", "compare", "bytes", "ours", "--text", "x = 2024", "--pool", "pools/a"]) == 0
-    assert main(["pools", "recount", "pools/a", "--tokenizer", "ours", "--sample", "20"]) == 0
+    assert main(["pools", "recount", "pools/a", "--under", "ours", "--sample", "20"]) == 0
     said = capsys.readouterr().out
     for words in ("rows of the input and output tables", "2|0|2|4", "x = 2024", "estimated from 20 draws"):
         assert words in said
@@ -74,7 +74,7 @@ def test_texts_are_shown_as_they_were_given(in_tmp, capsys):
         (["tokenizer", "train", "ours", "--vocab-size", "400"], "sources, or --pool"),
         (["tokenizer", "train", "ours", "texts.jsonl", "--vocab-size", "90000"], "--vocab-size "),
         (["tokenizer", "compare", "none"], "no such file"),
-        (["pools", "recount", "none", "--tokenizer", "bytes"], "none"),
+        (["pools", "recount", "none", "--under", "bytes"], "none"),
         (["tokenizer"], "usage: recipe tokenizer VERB"),
     ],
 )
@@ -89,5 +89,5 @@ def test_faults_are_one_message_and_2(texts, capsys, words, said):
 @pytest.mark.parametrize("option", [["--sample", "2"], ["--sample", "x"], ["--exact", "--sample", "5"]])
 def test_samples_without_an_interval_are_refused(texts, capsys, option):
     with pytest.raises(SystemExit) as stop:
-        main(["pools", "recount", "pools/a", "--tokenizer", "bytes", *option])
+        main(["pools", "recount", "pools/a", "--under", "bytes", *option])
     assert stop.value.code == 2

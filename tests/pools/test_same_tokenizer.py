@@ -156,7 +156,7 @@ def test_f6_files_that_were_exported_here_say_their_tokenizer(texts, capsys):
     own("web", texts).close()
     own("other", texts, "b" * 64).close()
     for name in ("web", "other"):
-        words = ("--format", "megatron", "--to", f"pairs/{name}", "--json")
+        words = ("--format", "megatron", "--out", f"pairs/{name}", "--json")
         assert main(["export", f"pools/{name}", *words]) == 0
     exam, pairs, others = (
         own("exam", texts[:1]),

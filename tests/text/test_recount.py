@@ -75,7 +75,7 @@ def test_fewer_than_three_draws_have_no_interval():
 
 def test_the_tokenizer_must_be_the_one_that_made_the_pool(pool, other):
     assert maker_of(pool, None).name == maker_of(pool, "bytes").name == "bytes"
-    with pytest.raises(RecipeError, match="--pool-tokenizer"):
+    with pytest.raises(RecipeError, match="--tokenizer"):
         maker_of(pool, str(other.path.parent / "tokenizer.json"))
 
 

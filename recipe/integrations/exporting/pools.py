@@ -234,7 +234,7 @@ def _workplace(target: Path) -> Iterator[Workplace]:
         place.release()
         raise RecipeError.single(
             str(target), str(unfinished_folder(target)), given="something else that was not finished",
-            expected="a path where nothing is yet", fix="choose another --to, or finish what is there",
+            expected="a path where nothing is yet", fix="choose another --out, or finish what is there",
         )  # fmt: skip
     try:
         place.keep_only({_MARK})

@@ -50,7 +50,7 @@ class Target:
             RecipeError: another process is, or it is no folder, or a pool's.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise self.refused("a file", "a folder, or a path where nothing is yet", "choose another --to")
+            raise self.refused("a file", "a folder, or a path where nothing is yet", "choose another --out")
         refuse_inside(self.path)
         wanted = [self.path / _LOCK, self.path, *self.path.parents]
         new = [each for each in wanted if not each.exists()][::-1]
@@ -105,7 +105,7 @@ class Target:
             raise self.refused(
                 f"another export: {'; '.join(differs) or found}",
                 "an empty folder, or one with the same export begun",
-                "choose another --to, or remove this folder",
+                "choose another --out, or remove this folder",
             )
         if found is None:
             self._note(self.path / STATEMENT)
@@ -171,7 +171,7 @@ class Target:
 
     def refused(self, given: str, expected: str, fix: str) -> RecipeError:
         """An error about the folder."""
-        return RecipeError.single(str(self.path), "--to", given=given, expected=expected, fix=fix)
+        return RecipeError.single(str(self.path), "--out", given=given, expected=expected, fix=fix)
 
 
 def stem_of(manifest: Plain) -> str:

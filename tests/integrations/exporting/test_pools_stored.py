@@ -48,7 +48,7 @@ def test_pools_of_a_store_are_a_set_and_are_exported_as_those_of_a_disk(tmp_path
                 export_pool(away, tmp_path / "away" / format, wanted)
                 export_pool(here, tmp_path / "here" / format, wanted)
                 assert contents(tmp_path / "away" / format) == contents(tmp_path / "here" / format)
-        words = ["--format", "npy", "--to", str(tmp_path / "out"), "--where", "lang=no"]
+        words = ["--format", "npy", "--out", str(tmp_path / "out"), "--where", "lang=no"]
         assert main(["export", "s3://pools/multilingual/en", *words]) == 0
         assert "30 documents" in capsys.readouterr().out
         with pytest.raises(recipe.RecipeError, match="s3://pools/nowhere"):

@@ -30,7 +30,7 @@ def test_six_lines_take_the_place_of_a_blend(tmp_path, monkeypatch):
             next(path.glob(f"*{suffix}")).rename(f"{name}{suffix}")
     Path("blend.txt").write_text("--data-path 0.6 a 0.4 b")
     sizes = ["--seq-length", "32", "--global-batch-size", "4", "--train-samples", "96", "--eod", "99"]
-    assert main(["new", "--megatron-blend", "blend.txt", *sizes, "-o", "my.yaml"]) == 0
+    assert main(["new", "--megatron-blend", "blend.txt", *sizes, "--out", "my.yaml"]) == 0
     with recipe.start_run(recipe.load_recipe("my.yaml"), "runs/base") as run:
         stream = stream_from(run.state())
 
