@@ -77,6 +77,14 @@ def test_a_room_imports_only_rooms_below_it(name, path):
             assert room(target) in allowed, f"{name} imports {target}: {own} may import {sorted(allowed)}"
 
 
+def test_a_module_hands_on_no_name_of_another():
+    """A name has one place that it is imported from: where it is defined, or the front of its package."""
+    lists = [
+        name for name, path in modules() if path.name != "__init__.py" and "__all__ =" in path.read_text()
+    ]
+    assert lists == []
+
+
 def test_the_audit_takes_only_the_formats_from_the_room_that_writes_runs():
     for name, path in modules():
         if room(name) == "audit":

@@ -43,8 +43,6 @@ from recipe.sequences.reading_order import num_blocks
 from recipe.sequences.rows import KINDS
 from recipe.sequences.withdrawn import NOTHING, Withdrawn
 
-__all__ = ["BlockCache", "Reading", "counted_totals", "no_sequences"]
-
 BODY, OVERLAP, SPECIAL, LABELS, DOCUMENTS, SEPARATORS = range(len(KINDS))
 
 

@@ -1,8 +1,13 @@
-"""Rows that hold what a row of their kind must, for tests of the ledger's text."""
+"""Rows that hold what a row of their kind must, and ledgers of them, for tests of the ledger's text."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from recipe.run.canonical import canonical
+from recipe.run.ledger import parse_line
+from recipe.run.row import Row, chained, first_line
 
 _POINTER = {"row": 0, "offset": 0, "step": 0}
 _WHOLE: dict[str, dict[str, Any]] = {
@@ -49,3 +54,11 @@ _WHOLE: dict[str, dict[str, Any]] = {
 def body(kind: str, **said: Any) -> dict[str, Any]:
     """The body of a row of a kind, with what is said."""
     return {"kind": kind, **_WHOLE[kind], **said}
+
+
+def ledger(path: Path, bodies: list[dict]) -> Path:
+    """A ledger of these rows after a run's first, which is longer than a block that is read at once."""
+    first = first_line(body("created", run="ü" * 70_000), time="t")
+    rows = chained(Row(0, parse_line(path, 0, first[:-1])), bodies, time="t")
+    path.write_bytes(first + b"".join(canonical(row) + b"\n" for row in rows))
+    return path

@@ -7,18 +7,8 @@ from pathlib import Path
 import pytest
 
 from recipe.errors import RecipeError
-from recipe.run.canonical import canonical
-from recipe.run.ledger import parse_line, read_rows, read_tail, row_at, rows_backwards
-from recipe.run.row import Row, chained, first_line
-from recipe.run.surviving import surviving
-from tests.run.rows import body
-
-
-def ledger(path: Path, bodies: list[dict]) -> Path:
-    first = first_line(body("created", run="ü" * 70_000), time="t")
-    rows = chained(Row(0, parse_line(path, 0, first[:-1])), bodies, time="t")
-    path.write_bytes(first + b"".join(canonical(row) + b"\n" for row in rows))
-    return path
+from recipe.run.ledger import read_rows, read_tail, row_at, rows_backwards
+from tests.run.rows import body, ledger
 
 
 def checkpoint(step: int) -> dict:
@@ -90,17 +80,3 @@ def test_an_empty_ledger_is_reported(tmp_path: Path):
     (tmp_path / "ledger.jsonl").write_bytes(b'{"half')
     with pytest.raises(RecipeError, match="no rows"):
         read_tail(tmp_path / "ledger.jsonl")
-
-
-def test_a_rewind_discards_what_ends_after_it(tmp_path: Path):
-    chunk = [body("chunk", steps=[a, a + 10]) for a in range(0, 40, 10)]
-    bodies = [
-        *chunk,
-        body("rewind", from_step=40, to_step=25),
-        body("chunk", steps=[20, 30]),
-    ]
-    path = ledger(tmp_path / "ledger.jsonl", bodies)
-    kept = [row.data["steps"] for row in surviving(path, read_tail(path)) if row.kind == "chunk"]
-    assert kept == [[20, 30], [10, 20], [0, 10]]
-    earlier = [row.data["steps"] for row in surviving(path, read_tail(path), 15) if row.kind == "chunk"]
-    assert earlier == [[0, 10]]
