@@ -62,15 +62,30 @@ def _tiny(folder: Path) -> None:
             file.write(f'{{"text": "{WORDS[number % 3]} {number}"}}\n')
 
 
-def _long(text: str, size: int) -> Callable[[Path], None]:
+def _long(text: str, size: int, lines: int = 1) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         with (folder / "long.jsonl").open("w", encoding="utf-8") as file:
-            file.write('{"text": "first"}\n{"text": "')
-            for _ in range(size // len(text.encode())):
-                file.write(text)
-            file.write('"}\n{"text": "last"}\n')
+            file.write('{"text": "first"}\n')
+            for _ in range(lines):
+                file.write('{"text": "')
+                for _ in range(size // len(text.encode())):
+                    file.write(text)
+                file.write('"}\n')
+            file.write('{"text": "last"}\n')
 
     return make
+
+
+def _values(folder: Path) -> None:
+    line = '{"text": "few words", "x": [' + "[], " * 50_000_000 + "[]]}\n"
+    (folder / "values.jsonl").write_text(f'{line}{{"text": "last"}}\n')
+
+
+def _page(folder: Path) -> None:
+    """As its writer makes one of a thousand long texts, if nobody says how large it may be."""
+    texts = [f"{number} " + "some more words " * 62_500 for number in range(1000)]
+    pq.write_table(pa.table({"text": texts}), folder / "page.parquet")
+    (folder / "last.jsonl").write_text('{"text": "last"}\n')
 
 
 def _repeated(folder: Path) -> None:
@@ -105,6 +120,9 @@ KINDS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "50,000 files": (_files, []),
     "300,000 members": (_members, []),
     "a row group of 1 GB": (_row_group, []),
+    "a line of 50,000,000 values": (_values, ["--on-bad", "skip"]),
+    "a page of 1 GB": (_page, ["--on-bad", "skip"]),
+    "three lines of 250 MB": (_long("one two three ", 250 * 10**6, 3), []),
     "a line of 250 MB": (_long("one two three ", 250 * 10**6), []),
     "a line of 130 MB with an emoji": (_long(EMOJI, 130 * 10**6), []),
     "a line of 250 MB with an emoji": (_long(EMOJI, 250 * 10**6), ["--on-bad", "skip"]),

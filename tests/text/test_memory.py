@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -238,3 +241,30 @@ def test_a_long_line_gives_the_document_it_gives_when_read_at_once(tmp_path, mon
             found.append((list(read_documents([tmp_path], options, quarantine=some.append)), some))
         assert found[0] == found[1]
         assert len(found[0][0]) == (1 if on_bad == "skip" else 3)
+
+
+PEAK = """
+import re, sys
+from pathlib import Path
+from recipe.text.prepare import prepare_pool
+from recipe.text.tokenizers import ByteTokenizer
+
+for name in ("few", "many"):
+    prepare_pool([f"{sys.argv[1]}/{name}.jsonl"], f"{sys.argv[1]}/{name}", ByteTokenizer()).close()
+    status = Path("/proc/self/status").read_text()
+    print(1024 * int(re.search("VmHWM: *([0-9]+)", status.replace(chr(9), " "))[1]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says how much a process took")
+@pytest.mark.parametrize(("last", "most"), [("", 4), ("\U0001f600", 7)])
+def test_T04_a_line_of_40_mb_takes_so_many_times_its_bytes(tmp_path, last, most):
+    """Of a process of its own, at its most: the line, its text (four times as wide with an emoji), a copy of
+    the text in UTF-8 while it is made; ids are on disk.
+    """
+    (tmp_path / "few.jsonl").write_text('{"text": "few words"}\n')
+    with (tmp_path / "many.jsonl").open("w", encoding="utf-8") as file:
+        file.write('{"text": "' + "one\\n" * 8_000_000 + last + '"}\n')
+    words = [sys.executable, "-c", PEAK, str(tmp_path)]
+    few, many = map(int, subprocess.run(words, check=True, capture_output=True, text=True).stdout.split())
+    assert many - few < most * 40_000_000
