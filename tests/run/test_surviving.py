@@ -24,7 +24,7 @@ def test_a_rewind_discards_what_ends_after_it(tmp_path: Path):
 
 
 def test_a_checkpoint_committed_late_outlives_a_rewind_behind_its_step(tmp_path: Path):
-    """After a rewind to step 5, what was said late of step 3 still counts; what was said of step 8 does not."""
+    """After a rewind to step 5, what was said late of step 3 still counts; what was said of 8 no longer."""
     late = {"late": True, "turn": {"row": 0, "offset": 0, "step": 0}}
     bodies = [
         body("checkpoint", step=9, manifest=1),
