@@ -150,9 +150,11 @@ class Workplace:
         except OSError:
             _refuse_existing(self.path)
             raise
-        (self.path / _LOCK).unlink()
-        sync(self.path.parent)
-        self.release()
+        try:
+            (self.path / _LOCK).unlink()
+            sync(self.path.parent)
+        finally:  # it is whole and has its name: there is nothing to give up
+            self.release()
 
     def discard(self) -> None:
         """Remove the folder and all it holds."""
