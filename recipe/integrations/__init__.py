@@ -1,1 +1,1 @@
-"""integrations"""
+"""The stream inside other programs: trainers, their logs, and files that they read."""

@@ -1,1 +1,1 @@
-"""report"""
+"""What a person reads of a plan, a run or a pool: tables, pages and figures, from values alone."""
