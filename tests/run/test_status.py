@@ -10,6 +10,7 @@ import pytest
 import recipe
 from recipe import RecipeError
 from recipe.run import hints
+from recipe.run.folder import RunFolder
 from recipe.run.manifest import latest_path, read_manifest
 from tests.run.conftest import Build, served
 
@@ -139,7 +140,7 @@ def test_a_forged_hint_and_one_of_other_data_are_passed_over(hinted: Path):
         found = run.stream()._hints.nearest(10**6)
         assert found is not None
         assert found.step < int(path.stem)
-        assert hints.Hints(run._folder, "another recipe").nearest(10**6) is None
+        assert hints.Hints(RunFolder(run.path), "another recipe").nearest(10**6) is None
 
 
 def test_only_rank_0_of_a_runs_own_handle_leaves_hints(build: Build, tmp_path: Path):
