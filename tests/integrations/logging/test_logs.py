@@ -7,8 +7,10 @@ import os
 import socket
 import struct
 import sys
+import time
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,19 +21,34 @@ from tests.integrations.conftest import started
 
 
 def records(content: bytes) -> Iterator[bytes]:
-    """Records of a W&B file: LevelDB's log format behind a header of seven bytes."""
+    """Whole records of a W&B file: LevelDB's log format behind a header of seven bytes."""
     at, parts = 7, b""
-    assert content[:4] == b":W&B"
+    assert content[:4] == b":W&B"[: len(content)]
     while at + 7 <= len(content):
         if 32768 - at % 32768 < 7:
             at += 32768 - at % 32768
             continue
         _, size, kind = struct.unpack("<IHB", content[at : at + 7])
+        if at + 7 + size > len(content):
+            return
         parts += content[at + 7 : at + 7 + size]
         at += 7 + size
         if kind in (1, 4):
             yield parts
             parts = b""
+
+
+def told(file: Path) -> tuple[set[str], bool]:
+    """Keys of a W&B file's history so far, and whether the run's end is in it."""
+    from wandb.proto import wandb_internal_pb2
+
+    keys, is_finished = set(), False
+    for data in records(file.read_bytes()):
+        record = wandb_internal_pb2.Record()
+        record.ParseFromString(data)
+        keys |= {item.key or "/".join(item.nested_key) for item in record.history.item}
+        is_finished |= record.WhichOneof("record_type") == "exit"
+    return keys, is_finished
 
 
 @pytest.fixture
@@ -97,15 +114,11 @@ def test_wandb_writes_its_files_offline(run, tmp_path, monkeypatch):
         warnings.simplefilter("ignore")  # wandb's own, of what it imports
         with WandbLog(tmp_path, identity(run)) as log:
             log.log(progress(run.stream(), 2), 2)
-        from wandb.proto import wandb_internal_pb2
-
         (file,) = (tmp_path / "wandb").glob(f"offline-run-*/run-{log.run_id}.wandb")
-        keys = set()
-        for data in records(file.read_bytes()):
-            record = wandb_internal_pb2.Record()
-            record.ParseFromString(data)
-            for item in record.history.item:
-                keys.add(item.key or "/".join(item.nested_key))
+        keys, is_finished = told(file)
+        while not is_finished:  # its process may write on when the run is closed
+            time.sleep(0.05)
+            keys, is_finished = told(file)
     assert {"recipe/tokens/a", "recipe/step"} <= keys
 
 
