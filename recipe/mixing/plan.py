@@ -29,7 +29,7 @@ from recipe.mixing.parallel import parallel_warnings
 from recipe.mixing.planned import Plan, StagePlan
 from recipe.mixing.pool_plan import planned_pool, seen_dry
 from recipe.mixing.simulated import declared_stock, read_stock
-from recipe.mixing.snapshot import Cursor
+from recipe.mixing.snapshot import Cursor, Snapshot
 from recipe.mixing.stage_plan import planned_stage, walked_stage
 from recipe.mixing.trial import policy_problems
 from recipe.mixing.weighing import loss_warnings
@@ -64,12 +64,8 @@ def make_plan(
     settled = settle_with(recipe, opened)
     of_pools = [*pool_problems(settled, opened), *doubts(opened)[0]]
     curriculum = Curriculum.from_recipe(settled)
-    known: _Known = {}
     try:
-        yields = {
-            layout.name: _yields(settled, layout, (opened, known), compare_packing)
-            for layout in curriculum.stages
-        }
+        yields = _yields(settled, curriculum, opened, compare_packing)
     except RecipeError as error:  # of one pool: what the others lack is told with it
         close_pools(opened.values())
         others = [problem for problem in error.problems if problem not in of_pools]
@@ -82,10 +78,7 @@ def make_plan(
     if exact:
         walked = walk_stages(settled, curriculum, opened)
         end = walked[-1][1]
-        stocks = {name: read_stock(settled, pool) for name, pool in opened.items()}
-        unreached = [(end, end)] * (len(stages) - len(walked))
-        seen = zip(stages.items(), [*walked, *unreached], strict=True)
-        stages = {name: walked_stage(stage, states, stocks) for (name, stage), states in seen}
+        stages = _as_walked(settled, stages, walked, opened)
     pools = {name: planned_pool(settled, name, stages, opened) for name in settled.pools}
     if exact:
         pools = {name: seen_dry(pool, k, walked) for k, (name, pool) in enumerate(pools.items())}
@@ -131,6 +124,20 @@ def _estimated(
     return stages
 
 
+def _as_walked(
+    recipe: Recipe,
+    stages: Mapping[str, StagePlan],
+    walked: Sequence[tuple[Snapshot, Snapshot]],
+    opened: Mapping[str, Pool],
+) -> dict[str, StagePlan]:
+    """All stages, as a walk saw them; those that it did not reach draw nothing."""
+    end = walked[-1][1]
+    stocks = {name: read_stock(recipe, pool) for name, pool in opened.items()}
+    unreached = [(end, end)] * (len(stages) - len(walked))
+    seen = zip(stages.items(), [*walked, *unreached], strict=True)
+    return {name: walked_stage(stage, states, stocks) for (name, stage), states in seen}
+
+
 def _warnings_of(recipe: Recipe, opened: Mapping[str, Pool]) -> Iterator[str]:
     """What there is to know of the pools, whatever is drawn from them."""
     yield from tokenizer_warnings(opened)
@@ -148,6 +155,16 @@ _Known = dict[tuple[str, Rule], EpochYield]
 
 
 def _yields(
+    recipe: Recipe, curriculum: Curriculum, opened: Mapping[str, Pool], other: bool
+) -> dict[str, Yields]:
+    """By stage, what its pools yield; ``other``: under the other packing method, too."""
+    known: _Known = {}
+    return {
+        layout.name: _yields_in_stage(recipe, layout, (opened, known), other) for layout in curriculum.stages
+    }
+
+
+def _yields_in_stage(
     recipe: Recipe, layout: StageLayout, of: tuple[Mapping[str, Pool], _Known], other: bool
 ) -> Yields:
     """Per drawn pool of a stage: its epoch under the stage's rule, and under the other packing method."""

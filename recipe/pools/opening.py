@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recipe.config.places import StorePath, place
 from recipe.errors import Problem, RecipeError
@@ -33,8 +32,8 @@ from recipe.pools.foreign.form import NOTHING_SAID, Form
 from recipe.pools.foreign.layout import Said
 from recipe.pools.foreign.opening import imported_layout, refuse_form
 from recipe.pools.layout import Layout
-from recipe.pools.mapped import cannot_open, map_npy
-from recipe.pools.offsets import Offsets, open_low
+from recipe.pools.mapped import cannot_open
+from recipe.pools.own_arrays import OwnArrays
 from recipe.pools.pool import Pool
 from recipe.pools.settings import SETTINGS_NAME
 from recipe.pools.workplace import unfinished_folder
@@ -42,10 +41,6 @@ from recipe.pools.workplace import unfinished_folder
 if TYPE_CHECKING:
     from recipe.pools.remote.folder import StoredFolder
 
-_INT64 = np.dtype("<i8")
-_UINT32 = np.dtype("<u4")
-_HASHED_AT_OPENING = 4 << 20
-"""Bytes of a file of boundaries that is read whole when it is opened, in a few milliseconds."""
 OWN_FILES = (OFFSETS_NAME, HASHES_NAME, TABLE_NAME, "part-00000.bin")
 
 
@@ -139,32 +134,7 @@ def own_pool(
     """
     documents = np.cumsum([0, *(part.documents for part in card.parts)], dtype=np.int64)
     offsets = np.cumsum([0, *(part.tokens for part in card.parts)], dtype=np.int64)
-
-    def load_offsets() -> NDArray[np.int64] | Offsets:
-        if card.low_offsets is not None:
-            return open_low(path, card, _HASHED_AT_OPENING)
-        return _load_edges(path / OFFSETS_NAME, card, card.num_documents + 1, int(offsets[-1]))
-
-    def load_units() -> NDArray[np.int64]:
-        return _load_edges(path / UNITS_NAME, card, card.num_units + 1, int(documents[-1]))
-
-    def load_sections() -> NDArray[np.int64]:
-        return _load_rising(path / SECTIONS_NAME, card, int(offsets[-1]))
-
-    def load_needs() -> NDArray[np.int64]:
-        return _load_rows(path / NEEDS_NAME, card, int(offsets[-1]), 4)
-
-    def load_repeats() -> NDArray[np.int64]:
-        return _load_rows(path / REPEATS_NAME, card, int(offsets[-1]), 2)
-
-    def load_leads() -> NDArray[np.uint32]:
-        record = card.files[LEADS_NAME]
-        hashed = record.hash if record.bytes <= _HASHED_AT_OPENING else None
-        return map_npy(path / LEADS_NAME, card.num_documents, _UINT32, expected_hash=hashed)
-
-    def load_erased() -> NDArray[np.int64]:
-        return _load_rising(path / WITHDRAWN_NAME, card, card.num_documents, least=0)
-
+    own = OwnArrays(path, card)
     layout = Layout(
         fingerprint=card.fingerprint,
         token_dtype=np.dtype(card.token_dtype).newbyteorder("<"),
@@ -179,13 +149,13 @@ def own_pool(
         bos_stored=card.bos_stored,
         eos_stored=card.eos_stored,
         load_card=lambda _pool: card,
-        load_offsets=load_offsets,
-        load_units=load_units if UNITS_NAME in card.files else None,
-        load_sections=load_sections if SECTIONS_NAME in card.files else None,
-        load_needs=load_needs if NEEDS_NAME in card.files else None,
-        load_leads=load_leads if LEADS_NAME in card.files else None,
-        load_repeats=load_repeats if REPEATS_NAME in card.files else None,
-        load_erased=load_erased if WITHDRAWN_NAME in card.files else None,
+        load_offsets=own.offsets,
+        load_units=own.units if UNITS_NAME in card.files else None,
+        load_sections=own.sections if SECTIONS_NAME in card.files else None,
+        load_needs=own.needs if NEEDS_NAME in card.files else None,
+        load_leads=own.leads if LEADS_NAME in card.files else None,
+        load_repeats=own.repeats if REPEATS_NAME in card.files else None,
+        load_erased=own.erased if WITHDRAWN_NAME in card.files else None,
         table=path / TABLE_NAME,
         ids_are_numbers=card.ids == "number",
         reopen=reopen_pool,
@@ -243,46 +213,6 @@ def _as_found(size: int | None) -> str:
     if size is None:
         return "no file"
     return f"{size} bytes" if size else "an empty file (0 bytes)"
-
-
-def _load_edges(path: Path, card: Card, count: int, last: int) -> NDArray[np.int64]:
-    """``count`` rising numbers from 0 to ``last``, mapped; a small file is compared with its hash at once.
-
-    Larger ones are checked where they are used: `recipe.sequences.blocks.measure` refuses impossible lengths.
-    """
-    array = _map_hashed(path, card, count)
-    if (array[0], array[-1]) != (0, last):
-        raise _wrong_range(path, array, f"from 0 to {last}, as its card says")
-    return array
-
-
-def _load_rising(path: Path, card: Card, last: int, least: int = 1) -> NDArray[np.int64]:
-    """Rising numbers from ``least`` on, below ``last``, as many as there are; mapped."""
-    array = _map_hashed(path, card, None)
-    if len(array) and not least <= array[0] <= array[-1] < last:
-        raise _wrong_range(path, array, f"{least}..{last - 1}, as its card says")
-    return array
-
-
-def _load_rows(path: Path, card: Card, last: int, width: int) -> NDArray[np.int64]:
-    """Rows of so many numbers in 0..``last``; read whole: there are few."""
-    array = _map_hashed(path, card, None)
-    if len(array) % width or (len(array) and not 0 <= array.min() <= array.max() <= last):
-        raise _wrong_range(path, array, f"rows of {width} in 0..{last}")
-    return array.reshape(-1, width)
-
-
-def _map_hashed(path: Path, card: Card, count: int | None) -> NDArray[np.int64]:
-    record = card.files[path.name]
-    hashed = record.hash if record.bytes <= _HASHED_AT_OPENING else None
-    return map_npy(path, count, _INT64, expected_hash=hashed)
-
-
-def _wrong_range(path: Path, array: NDArray[np.int64], expected: str) -> RecipeError:
-    return RecipeError.single(
-        str(path.parent), str(path), given=f"numbers from {array[0]} to {array[-1]}", expected=expected,
-        fix="copy the file again, or prepare the pool again",
-    )  # fmt: skip
 
 
 def _missing(path: Path, name: str, given: str, unfinished: Path | None = None) -> RecipeError:

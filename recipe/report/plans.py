@@ -42,21 +42,7 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
     allotment = stage["chunk_allotment"]
     stock_only = [pool for pool in stage["pools"] if pools[pool]["measured_tokens"] is None]
     is_weighted = "effective_share" in stage
-    rows: list[tuple[str, ...]] = [
-        (
-            pool,
-            percent(Fraction(row["share"])),
-            *(_weight(row) if is_weighted else ()),
-            f"{allotment[pool]:,}",
-            amount(row["tokens"]),
-            amount(row["need"]),
-            f"{row['sequences']:,}",
-            readings(row["epochs"]),
-            *(["–"] * 3 if pool in stock_only else _handling(row, stage["context"])),
-        )
-        for pool, row in stage["pools"].items()
-        if Fraction(row["share"]) > 0
-    ]
+    rows = _pool_rows(stage, stock_only)
     rows += [
         (f"[{group}]", percent(Fraction(share)), *[""] * (10 if is_weighted else 8))
         for group, share in stage["groups"].items()
@@ -64,17 +50,10 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
     ]
     ramp = stage["ramp"]
     columns = (
-        "pool",
-        "share" if ramp is None else "mean share",
+        *("pool", "share" if ramp is None else "mean share"),
         *(("objective", "loss weight") if is_weighted else ()),
         "of a chunk" if ramp is None else "first chunk",
-        "tokens",
-        "need",
-        "sequences",
-        "epochs",
-        "overlap",
-        "padding",
-        "dropped",
+        *("tokens", "need", "sequences", "epochs", "overlap", "padding", "dropped"),
     )
     return table(
         f"stage {name}: {amount(stage['tokens'])} positions, {amount(stage['positions'])} in "
@@ -98,6 +77,25 @@ def _stage_table(name: str, stage: Plain, pools: Plain) -> Group:
             ]
         ),
     )
+
+
+def _pool_rows(stage: Plain, stock_only: Sequence[str]) -> list[tuple[str, ...]]:
+    """A line for each pool that is drawn; of those with a stock alone nothing is known of sequences."""
+    return [
+        (
+            pool,
+            percent(Fraction(row["share"])),
+            *(_weight(row) if "effective_share" in stage else ()),
+            f"{stage['chunk_allotment'][pool]:,}",
+            amount(row["tokens"]),
+            amount(row["need"]),
+            f"{row['sequences']:,}",
+            readings(row["epochs"]),
+            *(["–"] * 3 if pool in stock_only else _handling(row, stage["context"])),
+        )
+        for pool, row in stage["pools"].items()
+        if Fraction(row["share"]) > 0
+    ]
 
 
 def _weight(row: Plain) -> tuple[str, str]:
