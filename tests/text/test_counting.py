@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
@@ -77,7 +77,7 @@ def made(folder, out, options, progress=None):
     return {"": found} if options.split is None else found
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(
     corpus=CORPORA,
     on_bad=st.sampled_from(["skip", "replace", "error"]),
