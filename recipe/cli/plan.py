@@ -13,6 +13,7 @@ from recipe.cli.found import refuse_missing
 from recipe.cli.options import add_allow_target, add_json, add_recipe_words, check_file, split_words
 from recipe.cli.output import print_json, print_tables, say
 from recipe.config import load_recipe
+from recipe.errors import RecipeError
 from recipe.mixing.diagnosis import diagnose
 from recipe.mixing.plan import make_plan
 from recipe.mixing.planned import Plan
@@ -63,6 +64,9 @@ def execute(args: argparse.Namespace) -> int:
     traffic = _traffic(plan)
     plain = {**plan.to_plain(), "prior": prior, **({} if traffic is None else {"stores": traffic})}
     found = _diagnosed(plan, args)
+    problems = (*plan.problems, *held_out)
+    if problems:  # before tables that may be long
+        print(RecipeError(f"{recipe.name} is refused", problems), file=sys.stderr, flush=True)
     if args.json:
         print_json(plain if found is None else {**plain, "diagnosis": found})
     else:
@@ -75,9 +79,8 @@ def execute(args: argparse.Namespace) -> int:
     for kind, sentences in (("warning", plan.warnings), ("advice", plan.advice)):
         for sentence in sentences:
             say(f"{kind}: {sentence}", quiet=args.json)
-    problems = (*plan.problems, *held_out)
-    for problem in problems:
-        print(problem, file=sys.stderr)
+    if problems:
+        say(f"{recipe.name} is refused: the reasons stand first", quiet=args.json)
     return 1 if problems else 0
 
 

@@ -111,7 +111,12 @@ def _chain(name: str, stages: Mapping[str, Any], result: WrittenStages) -> list[
         others = [stage for stage in stages if stage != last]
         if not isinstance(other, str) or other not in stages:
             result.faults.append(
-                Fault(place, other, f"another stage: {', '.join(others)}", nearest(other, others))
+                Fault(
+                    place,
+                    other,
+                    f"another stage: {', '.join(others) or 'none is there'}",
+                    nearest(other, others),
+                )
             )
             break
         if other in chain:

@@ -60,7 +60,8 @@ class Fault:
 
     def problem(self) -> Problem:
         """What a person reads."""
-        return Problem(".".join(self.place) or "the recipe", shown(self.given), self.expected, self.fix)
+        given = NOTHING if self.given is None else shown(self.given)
+        return Problem(".".join(self.place) or "the recipe", given, self.expected, self.fix)
 
 
 def problem(key: str, *, given: object, expected: str, fix: str) -> PydanticCustomError:
@@ -98,6 +99,10 @@ def faults_of_detail(detail: ErrorDetails, vocabulary: Vocabulary, place: Place)
     expected = _EXPECTED.get(detail["type"], detail["msg"])
     if detail["type"] == "missing" and (keys := vocabulary.keys_at(where)) is not None:
         expected = f"a mapping with one of {', '.join(keys)}"
+    if detail["type"] == "bool_type":
+        return [
+            Fault(where, given, expected, "write true or false: any other word is text, and 0 and 1 numbers")
+        ]
     is_absence = detail["type"] == "missing"
     return [Fault(where, given, expected, vocabulary.how_to_write(where), is_absence=is_absence)]
 

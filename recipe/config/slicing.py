@@ -60,8 +60,15 @@ def _read_part(given: object) -> Fraction:
     except ValueError:
         raise problem("", given=given, expected="a number, 0..1", fix="write it like 0.5") from None
     if not 0 <= part <= 1 or part.denominator > LARGEST_TERM:
-        raise problem("", given=given, expected="a number, 0..1", fix="write at most 1, for all pieces")
+        raise problem("", given=given, expected="a number, 0..1", fix=_part_fix(part))
     return part
+
+
+def _part_fix(part: Fraction) -> str:
+    """What to write for a part that is none; a percent without its sign is likely."""
+    if 1 < part <= 100:
+        return f"write at most 1, such as {weight_text(part / 100)} for {weight_text(part)} % of the pieces"
+    return "write 1 to keep all pieces, 0.5 for half of them"
 
 
 def _read_density(given: object) -> dict[str, Fraction]:
@@ -115,12 +122,25 @@ def _read_duplicates(given: object) -> Fraction:
     except ValueError:
         expected = "one of keep, drop, or percent text, above 0% and up to 100%"
         fix = nearest(given, tuple(_DUPLICATES)) if isinstance(given, str) else ""
-        fix = fix if "did you mean" in fix else "write drop, or drop those of which 80% repeats: 80%"
+        fix = fix if "did you mean" in fix else _duplicates_fix(given)
         raise problem("", given=given, expected=expected, fix=fix) from None
     if not 0 < part <= 1 or len(str(given).strip()) > LONGEST_PERCENT:
         expected = f"percent text above 0% and up to 100%, of at most {LONGEST_PERCENT} characters"
         raise problem("", given=given, expected=expected, fix="write 80%, drop for 100%, or keep")
     return part
+
+
+def _duplicates_fix(given: object) -> str:
+    """What to write for a number without its percent sign, or for anything else."""
+    if isinstance(given, int | float | str) and not isinstance(given, bool):
+        try:
+            number = Fraction(str(given))
+        except ValueError:
+            number = Fraction(0)
+        if 0 < number <= 100:
+            part = percent_text(number if number <= 1 else number / 100)
+            return f"write {part} to drop windows of which so much repeats, or drop for whole ones"
+    return "write drop, or 80% to drop windows of which so much repeats"
 
 
 def write_duplicates(part: Fraction) -> str:

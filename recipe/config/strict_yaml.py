@@ -162,6 +162,8 @@ def _not_yaml(error: yaml.MarkedYAMLError, title: str) -> RecipeError:
     )
     if isinstance(error, RefusedError):
         fix = message
+    if "single document" in str(error.context):
+        fix = "a file is one recipe: remove everything from this line on, or keep it in a file of its own"
     if error.problem and "\\t" in error.problem:
         fix = f"{message}: indent with spaces"
     return RecipeError.single(

@@ -14,6 +14,7 @@ from recipe.config.naming import PLAIN_NAME, is_plain_name
 from recipe.config.problems import Fault, faults, problem
 from recipe.maths.amounts import AMOUNT_PATTERN, LARGEST_AMOUNT, parse_amount
 
+_OCTAL = re.compile(r"0[0-9_]*[0-9]")
 LARGEST_SEED = 2**63 - 1
 LONGEST_CONTEXT = 2**24
 """Positions: longer than any model's position table; rows are allocated whole."""
@@ -29,6 +30,10 @@ def _amount(
         span = "0..2**63-1"
 
     def read(given: object) -> int:
+        if isinstance(given, str) and _OCTAL.fullmatch(given.strip()):
+            plain = given.strip().lstrip("0_") or "0"
+            fix = f"write {plain}, or the number that is meant: a leading 0 is octal elsewhere"
+            raise problem("", given=given, expected=f"a whole number, {span}", fix=fix)
         try:
             amount = parse_amount(given)
         except ValueError as error:
@@ -48,6 +53,8 @@ def _amount(
 def _amount_fix(error: str, span: str, like: str) -> str:
     if error.startswith("not in"):
         return f"use {span}"
+    if error.rstrip("'").endswith("%"):
+        return f"{error}: it is no share of anything; write it like {like}"
     return error if "? write " in error else f"{error}; write it like {like}"
 
 

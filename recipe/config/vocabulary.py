@@ -103,6 +103,7 @@ VOCABULARY = Vocabulary(
         ("policy", "_target_"): "_target_: recipe.maths.policies.DynamicLoading",
         ("policy", "every"): "every: 1B",
         ("trainer",): "trainer: {learning_rate: 3e-4}",
+        ("sink",): "sink: parquet, or {format: parquet, rows_per_file: 8192}",
         ("parallel",): "parallel: {tp: 2, cp: 4}",
         ("evaluation",): "evaluation: {pools: {code: pools/held/code}, stride: 512, offset: 256}",
         ("evaluation", "pools"): "pools: {code: pools/held/code}",

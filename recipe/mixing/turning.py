@@ -7,15 +7,17 @@ record and stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from recipe.config import Recipe
+from recipe.config import Recipe, Rule
 from recipe.config.files import READ_KEYS
 from recipe.config.partial import Model
+from recipe.config.slicing import REGIONS, write_duplicates
 from recipe.config.view import VIEW_KEYS
 from recipe.errors import Problem
 from recipe.maths.deadlines import Race, carry
+from recipe.maths.shares import percent_text
 from recipe.mixing.curriculum import Curriculum, StageLayout
 from recipe.mixing.snapshot import PoolState, Snapshot
 from recipe.pools import Pool
@@ -191,9 +193,7 @@ def _of_stage(
         for key in keys:
             if "fim" in keys and key != "fim":
                 continue  # the window goes with it
-            word = "leaves its documents to" if key == "behind" else key
-            given = f"{word} {_shown(getattr(becomes, key))}"
-            expected = f"{word} {_shown(getattr(was, key))}, as so far"
+            given, expected = _written(becomes, key), f"{_written(was, key)}, as so far"
             fix = (_OTHER_TRANSFORM if key == "fim" else _END_STAGE).format(name=name, pool=pool)
             yield Problem(f"{where}: pool {pool}", given, expected, fix)
         if keys:
@@ -254,6 +254,28 @@ def _served(curriculum: Curriculum, stop: int) -> list[tuple[int, ...]]:
         for s in curriculum.stretches
         if s.first_step < stop
     ]
+
+
+def _written(rule: Rule, key: str) -> str:
+    """A key of a rule with its value, as a recipe writes them."""
+    value = getattr(rule, key)
+    if key == "behind":
+        return f"leaves its documents to {_shown(value)}"
+    if key == "random_offset":
+        return f"offset: {'random' if value else 0}"
+    if key == "strides":
+        return f"stride: {_by_region(value)}" if value else f"stride: {rule.stride}"
+    if key == "density":
+        return f"density: {_by_region(value) if value else 1}"
+    if key == "duplicates":
+        return f"duplicates: {'keep' if value is None else write_duplicates(value)}"
+    if key == "eos_keep":
+        return f"eos_keep: {percent_text(value)}"
+    return f"{key}: {_shown(value)}"
+
+
+def _by_region(values: Sequence[object]) -> str:
+    return f"{{{', '.join(f'{region}: {value}' for region, value in zip(REGIONS, values, strict=True))}}}"
 
 
 def _shown(value: object) -> str:

@@ -147,8 +147,34 @@ def _tag(key: str, tag: Mapping[str, Any], documents: int) -> Group:
 
 
 def _source(source: Mapping[str, Any]) -> Group:
-    rows = [(key, _cell(_told(value))) for key, value in _flat(source)]
-    return table("made from", ("key", "value"), rows or [("", "not stated")])
+    rows = [(_words(key), _cell(_told(value))) for key, value in _flat(source)]
+    return table("made from", ("what", "value"), rows or [("", "not stated")])
+
+
+_WORDS = {
+    "prepared": "mark of the preparation",
+    "files": "files read",
+    "read.read": "records read",
+    "read.kept": "documents kept",
+    "read.repaired": "documents repaired",
+    "read.blank_lines": "blank lines passed over",
+    "read.duplicate": "left out: duplicates",
+    "read.quarantined": "left out: bad records",
+}
+
+
+def _words(key: str) -> str:
+    """What a key of a card's source says.
+
+    >>> _words("read.kept"), _words("read.too_long"), _words("split.salt")
+    ('documents kept', 'left out: too long', 'split: salt')
+    """
+    key = key.replace("read.quarantined.", "read.")
+    if key in _WORDS:
+        return _WORDS[key]
+    first, _, rest = key.partition(".")
+    head = "left out" if first == "read" else first
+    return ": ".join(filter(None, (head, rest))).replace("_", " ").replace(".", ", ")
 
 
 def _flat(source: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -14,6 +14,12 @@ PACKING = "stages.short.packing"
 FAULTS = [
     # seed
     ({"seed": -1}, "seed", "0..2**63-1", "use 0"),
+    ({"seed": "0100"}, "seed", "whole number", "write 100"),
+    ({"max_epochs": "50%"}, "max_epochs", "whole number", "no share of anything"),
+    ({"sink": 5}, "sink", "a mapping", "sink: parquet"),
+    ({"stages.short.slicing.duplicates": "0.8"}, "stages.short.slicing.duplicates", "percent", "write 80%"),
+    ({"stages.short.slicing.density": 50}, "stages.short.slicing.density", "0..1", "such as 0.5 for 50 %"),
+    ({"stages.short.slicing.overlap_labels": "no"}, "stages.short.slicing.overlap_labels", "true", "true or"),
     ({"seed": 2**63}, "seed", "0..2**63-1", "use 0"),
     ({"seed": 1.5}, "seed", "whole number", "1.5"),
     ({"seed": True}, "seed", "whole number", "not an amount"),

@@ -249,7 +249,7 @@ def test_what_a_set_makes_is_a_function_of_the_folders_names(names: list[str], d
 
 
 def test_a_set_that_cannot_be_expanded_is_one_fault_among_the_others(written):
-    """lang_no could be one of its pools: that it has a share is no fault, and neither is what its name may be."""
+    """lang_no could be one of its pools: nothing is wrong with its having a share."""
     changed("path: multilingual/*", "path: nowhere/*")
     quotas = "stages.main.quotas={web: 50%, wbe: 10%, lang_no: 40%, langs: 0%}"
     found = refused("seed=-1", quotas, "+pools.lang_no.max_epochs=2")
