@@ -31,6 +31,7 @@ NAMES = (
     "engines",
     "preparing_memory",
     "index_memory",
+    "document_bytes",
     "remote",
 )
 
