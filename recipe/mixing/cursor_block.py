@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
+from contextlib import suppress
+from threading import Lock, Thread
 from typing import Any
+from weakref import WeakSet
 
 from recipe.config import Recipe, Rule
 from recipe.errors import RecipeError
@@ -24,21 +27,68 @@ class BlockCache:
         """Keep at most ``capacity`` blocks."""
         self._capacity = capacity
         self._blocks: OrderedDict[Any, Block] = OrderedDict()
+        self._ahead: dict[Any, Thread] = {}
         self._lock = Lock()
+        _caches.add(self)
 
     def get(self, key: Any, plan: Callable[[], Block]) -> Block:
-        """The block of a key, planned if it is not there."""
+        """The block of a key, planned if it is not there; one that is being planned ahead is waited for."""
+        block = self._known(key)
+        if block is None and (ahead := self._ahead.get(key)) is not None:
+            ahead.join()
+            block = self._known(key)
+        return self._keep(key, plan()) if block is None else block
+
+    def begin(self, key: Any, plan: Callable[[], Block]) -> None:
+        """Plan a block in a thread, unless it is there. What is wrong is told when it is asked for."""
+        with self._lock:
+            if key not in self._blocks and key not in self._ahead:
+                self._ahead[key] = Thread(
+                    target=self._work, args=(key, plan), name="recipe-block", daemon=True
+                )
+                self._ahead[key].start()
+
+    def pause(self) -> Callable[[], None]:
+        """Keep and begin nothing until what is returned is called."""
+        self._lock.acquire()
+        return self._lock.release
+
+    def _known(self, key: Any) -> Block | None:
         with self._lock:
             block = self._blocks.get(key)
             if block is not None:
                 self._blocks.move_to_end(key)
-                return block
-        block = plan()
+            return block
+
+    def _keep(self, key: Any, block: Block) -> Block:
         with self._lock:
             self._blocks[key] = block
             while len(self._blocks) > self._capacity:
                 self._blocks.popitem(last=False)
         return block
+
+    def _work(self, key: Any, plan: Callable[[], Block]) -> None:
+        with suppress(Exception):
+            self._keep(key, plan())
+        with self._lock:
+            self._ahead.pop(key, None)
+
+
+_caches: WeakSet[BlockCache] = WeakSet()
+_paused: list[Callable[[], None]] = []
+
+
+def _pause() -> None:
+    """A child has none of its parent's threads: what one of them has locked would stay so for ever."""
+    _paused.extend(cache.pause() for cache in list(_caches))
+
+
+def _resume() -> None:
+    while _paused:
+        _paused.pop()()
+
+
+os.register_at_fork(before=_pause, after_in_parent=_resume, after_in_child=_resume)
 
 
 def block_units(recipe: Recipe, pool: Pool) -> int:
@@ -93,8 +143,7 @@ def block_at(
         how = arrangement(recipe, pool, cursor)
         if blocks is None:
             return plan_block(pool, *how, (withdrawn, cursor.withdrawn))
-        key = (pool.name, pool.fingerprint, how, cursor.withdrawn)
-        return blocks.get(key, lambda: plan_block(pool, *how, (withdrawn, cursor.withdrawn)))
+        return blocks.get(*_planned(pool, how, withdrawn, cursor.withdrawn))
     except IndexError as error:
         raise RecipeError.single(
             f"pool {pool.name}: no place in its reading",
@@ -103,3 +152,20 @@ def block_at(
             expected="a place that its blocks have",
             fix="open another step; `recipe audit` names every fault of the run's record",
         ) from error
+
+
+def begin_block(recipe: Recipe, pool: Pool, cursor: Cursor, withdrawn: Withdrawn, blocks: BlockCache) -> None:
+    """Plan the block that comes after another one ahead, if texts in a store are looked at for it."""
+    if pool.layout.remote is None or cursor.cuts:
+        return
+    how = arrangement(recipe, pool, cursor)
+    if how[0].align not in ("none", "section"):
+        blocks.begin(*_planned(pool, how, withdrawn, cursor.withdrawn))
+
+
+def _planned(
+    pool: Pool, how: tuple[Rule, BlockPlace, tuple[CutBlock, ...]], withdrawn: Withdrawn, number: int
+) -> tuple[Any, Callable[[], Block]]:
+    """What a block goes by among others, and how it is planned."""
+    key = (pool.name, pool.fingerprint, how, number)
+    return key, lambda: plan_block(pool, *how, (withdrawn, number))

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from recipe.config import Recipe, Rule
 from recipe.errors import Problem, RecipeError
-from recipe.mixing.cursor_block import BlockCache, block_at, block_units
+from recipe.mixing.cursor_block import BlockCache, begin_block, block_at, block_units
 from recipe.mixing.snapshot import Cursor, Cut, PoolState
 from recipe.pools import Pool
 from recipe.sequences.blocks import Block, holds_withdrawn
@@ -151,10 +151,21 @@ class Reading:
             if before.stage < 0 or len(before.cuts) < len(self.place.cuts):
                 self._charge(block.dropped)
             if self.sequence < self._stop:
+                self._begin_next(stage)
                 return block
         withdrawn = len(self._withdrawn.documents)
         problem = no_sequences(self.recipe, self._stage_name(stage), self.pool.name, withdrawn)
         raise RecipeError(self.recipe.name, [problem])
+
+    def _begin_next(self, stage: int) -> None:
+        """Plan the block after the open one ahead, where that takes a look at texts far away."""
+        if self._held:
+            return
+        here, after = self._cursor, Cursor(epoch=self._cursor.epoch + 1)
+        if here.block + 1 < self._num_blocks(here):
+            after = Cursor(epoch=here.epoch, block=here.block + 1, prefix=here.prefix)
+        after = replace(after, stage=stage, withdrawn=self._number)
+        begin_block(self.recipe, self.pool, after, self._withdrawn, self._blocks)
 
     def _settled(self, place: Cursor, stage: int) -> Cursor:
         """A place as it is read in a stage: a new block is opened, one that cannot go on as it is cut."""

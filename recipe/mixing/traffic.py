@@ -12,10 +12,11 @@ from recipe.config import Recipe
 from recipe.mixing.fetching import LOADS
 from recipe.mixing.loads import sheets_of, spans_of
 from recipe.mixing.memory import Memory
-from recipe.mixing.reader import Deal, Reader
+from recipe.mixing.reader import SPAN_SEQUENCES, Deal, Reader
 from recipe.mixing.sheets import Library
 from recipe.mixing.snapshot import start_of
 from recipe.mixing.stream import Stream
+from recipe.mixing.walker import Walker
 from recipe.pools import Pool
 from recipe.pools.remote.cache import cache
 from recipe.pools.remote.ranges import runs_of, used_bytes
@@ -42,7 +43,10 @@ class Traffic:
     """Of these bytes, those that rows are copied from."""
     cache_bytes: int
     aligned: tuple[str, ...]
-    """Pools whose cuts are looked for in the tokens: documents longer than a window are read once more."""
+    """Pools whose cuts are looked for in the tokens, by every process that reads."""
+    looked_requests: int
+    looked_bytes: int
+    """Of requests and bytes read, those that look for cuts: of whole blocks, the part that the stretch is."""
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -78,13 +82,26 @@ def traffic_of(recipe: Recipe, opened: Mapping[str, Pool]) -> Traffic | None:
     loads = [np.concatenate(spans[k : k + together]) for k in range(0, len(spans), together)]
     runs = [runs_of(load) for load in loads]
     stage = next(iter(recipe.stages))
+    looked = _looked(stream, steps)
     return Traffic(
         pools=names,
         steps=len(spans),
         steps_together=together,
-        requests=sum(one.num_requests for one in runs),
-        bytes_read=sum(one.num_bytes for one in runs),
+        requests=sum(one.num_requests for one in runs) + looked[0],
+        bytes_read=sum(one.num_bytes for one in runs) + looked[1],
         bytes_used=sum(used_bytes(load) for load in loads),
         cache_bytes=cache().bound,
         aligned=tuple(n for n in names if recipe.rule(stage, n).align not in ("none", "section")),
+        looked_requests=looked[0],
+        looked_bytes=looked[1],
     )
+
+
+def _looked(stream: Stream, steps: int) -> tuple[int, int]:
+    """Requests and bytes that look for cuts in the blocks of the first steps, by the rows they give."""
+    walker, sums = Walker(stream.ground, start_of(len(stream.pools))), np.zeros(2)
+    while walker.step < steps and not walker.finished:
+        for block, rows in walker.advance(steps, SPAN_SEQUENCES).by_block():
+            sums += np.array(block.looked) * len(rows) / max(1, block.num_sequences)
+    requests, size = np.ceil(sums).astype(np.int64).tolist()
+    return requests, size

@@ -38,9 +38,10 @@ def traffic_tables(traffic: Mapping[str, Any], step_seconds: float | None) -> It
         f"{amount(traffic['cache_bytes'])} bytes (RECIPE_CACHE_BYTES, of each process)"
     ]
     if traffic["aligned"]:
+        looked = traffic["looked_requests"] / steps, amount(round(traffic["looked_bytes"] / steps))
         told.append(
-            f"cuts of {', '.join(traffic['aligned'])} are aligned at texts: every process reads documents "
-            "that are longer than a window once more to find them, which is not counted here"
+            f"cuts of {', '.join(traffic['aligned'])} are aligned at texts: of these, "
+            f"{looked[0]:,.1f} requests and {looked[1]} bytes a step look for them, in every process"
         )
     yield table(
         f"from stores: {', '.join(traffic['pools'])}", ("what", "how much"), rows, caption="; ".join(told)

@@ -30,7 +30,7 @@ BESIDE = 10
 """Tokens behind a place that say whether it is permitted: two characters of four bytes, and what is next."""
 BEFORE = 16
 """Tokens before the first place that a start may be at, to begin with."""
-FIRM = 6
+FIRM = 4
 """Characters that neither are white nor close quotes, side by side: no look back reaches beyond them."""
 RUN, SLOT, WANTED, IS_FULL = range(4)
 

@@ -18,8 +18,10 @@ from recipe.sequences.slicing import Sliced
 from recipe.sequences.spelling import Edges
 from recipe.sequences.windows import Reading
 
-WIDTHS = {"number": 16, "word": 16, "sentence": 64, "line": 128, "paragraph": 256}
+WIDTHS = {"number": 24, "word": 24, "sentence": 64, "line": 128, "paragraph": 256}
 """Tokens before a window's end in which a cut of each kind is looked for at first, in a pool in a store."""
+THROUGH_BYTES = 1 << 12
+"""Bytes between two places looked at that are read through; small windows are looked at together, so many."""
 ROUNDS = 24
 """Windows of a document that are looked at one after the other; of one with more, several at once."""
 
@@ -137,7 +139,7 @@ def cut_near(
         looked[:] += (read.num_requests, read.num_bytes)
         return memory, read.place
 
-    seen = nothing_seen(rule, measured, runs)
+    seen = nothing_seen(rule, measured, runs, THROUGH_BYTES // pool.token_dtype.itemsize)
     sliced = cut_seen(seen, fetch, lambda seen: cut(runs, reading._replace(glimpses=seen)))
     return sliced._replace(looked=(int(looked[0]), int(looked[1])))
 
@@ -172,12 +174,12 @@ def cut_seen(
         )
 
 
-def nothing_seen(rule: Rule, measured: Documents, runs: NDArray[np.int64]) -> Glimpses:
-    """The first look at runs of a pool in a store."""
+def nothing_seen(rule: Rule, measured: Documents, runs: NDArray[np.int64], through: int = 0) -> Glimpses:
+    """The first look at runs of a pool in a store; windows in ``through`` tokens are looked at together."""
     strides = rule.strides or (rule.stride,) * 3
     windows = (runs[:, 2] - runs[:, 1]) // min(strides) + 1
     windows[~_are_cut(rule, measured, runs)] = 0
-    depth = -(-windows // ROUNDS)
+    depth = np.minimum(np.maximum(-(-windows // ROUNDS), through // rule.stride), windows)
     # of each window its cut and its start; more where cuts move back far
     slots = np.zeros(len(runs) + 1, np.int64)
     np.cumsum(3 * windows + 2, out=slots[1:])
@@ -221,4 +223,4 @@ def _fetched(
     begin = places[index] - pool.part_offsets[parts]
     spans = np.stack([parts, *((begin[:, None] + wants[:, 1:]) * width).T], axis=1)
     names = [pool.layout.file_name(part) for part in range(pool.num_parts)]
-    return pool.layout.remote.gather(names, spans)
+    return pool.layout.remote.gather(names, spans, THROUGH_BYTES)

@@ -1,8 +1,9 @@
-"""Pools on object storage: a real S3 server on loopback with 30 ms before each answer, a cache of 1 %.
+"""Pools on object storage: a server on loopback with 30 ms before each answer, a cache of 1 %.
 
-What a reader gets is compared with the raw rate of the same client in the same run: as many range requests
-of the same sizes at once, and nothing done with the answers. A trainer of 5 ms a step is one that sleeps so
-long; its rows are as many as half of the raw rate gives.
+The server is nginx where it is installed (`tests.benchmarks.ranged`), else moto's, which is slower than the
+reader. What a reader gets is compared with the raw rate of the same client in the same run: as many range
+requests of the same sizes at once, and nothing done with the answers. A trainer of 5 ms a step is one that
+sleeps so long; its rows are as many as half of the raw rate gives.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from recipe.mixing.traffic import traffic_of
 from recipe.pools.remote.asking import TRAFFIC, Object, ask
 from recipe.pools.remote.loop import run
 from recipe.pools.remote.store import IN_FLIGHT
+from tests.benchmarks import ranged
+from tests.benchmarks.aligning import spelling
 from tests.benchmarks.figures import Figure
 
 TOKENS = 24_000_000
@@ -67,11 +70,12 @@ def measure(scratch: Path) -> Iterator[Figure]:
             beside={**rate, "raw requests/s": raw_requests, "raw MB/s": raw_bytes / 1e6},
         )
         yield _waits(0.5 * raw_requests)
+        yield _waits(0.5 * raw_requests, align="word")
 
 
 def _pool(scratch: Path) -> Path:
     """Documents of some thousand tokens."""
-    folder = scratch / "remote"
+    folder = scratch / "stores" / "pools" / "pool"
     if not folder.exists():
         draw = np.random.default_rng(1)
         lengths = draw.integers(500, 8000, TOKENS // 4250)
@@ -83,6 +87,26 @@ def _pool(scratch: Path) -> Path:
 @contextmanager
 def _server(folder: Path, scratch: Path, bound: int) -> Iterator[None]:
     """The server in a process of its own; variables of the environment name it and bound the cache."""
+    serving = ranged.serving(folder, scratch / "nginx", LATENCY) if ranged.is_there() else _moto(folder)
+    before = dict(os.environ)
+    with serving as address:
+        os.environ |= {
+            "AWS_ENDPOINT_URL": address,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "RECIPE_CACHE": str(scratch / "remote-cache"),
+            "RECIPE_CACHE_BYTES": str(bound),
+        }
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+@contextmanager
+def _moto(folder: Path) -> Iterator[str]:
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(folder), str(LATENCY)],
         stdin=subprocess.PIPE,
@@ -90,29 +114,21 @@ def _server(folder: Path, scratch: Path, bound: int) -> Iterator[None]:
         text=True,
     )
     assert server.stdout is not None
-    before = dict(os.environ)
-    os.environ |= {
-        "AWS_ENDPOINT_URL": server.stdout.readline().strip(),
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "RECIPE_CACHE": str(scratch / "remote-cache"),
-        "RECIPE_CACHE_BYTES": str(bound),
-    }
     try:
-        yield
+        yield server.stdout.readline().strip()
     finally:
-        os.environ.clear()
-        os.environ.update(before)
         server.communicate("")
 
 
-def _stream(batch: int) -> Stream:
+def _stream(batch: int, align: str = "none") -> Stream:
     steps = max(STEPS, 40_000 // batch)
     stage = {"context": CONTEXT, "batch": {"sequences": batch}, "steps": steps, "weights": {"pool": 1}}
+    stage |= {"slicing": {"align": align}}
     plain = {"seed": 1, "pools_root": "s3://pools", "pools": {"pool": {"path": "pool", "max_epochs": 100}}}
     loaded = recipe_from_plain({**plain, "stages": {"one": stage}}, source="benchmark")
-    opened = open_pools(loaded)
+    opened, edges = open_pools(loaded), spelling()
+    for pool in opened.values():
+        pool.edges = lambda: edges
     return Stream(settle_with(loaded, opened), opened)
 
 
@@ -159,16 +175,16 @@ def _throughput() -> dict[str, float]:
     }
 
 
-def _waits(requests: float) -> Figure:
+def _waits(requests: float, align: str = "none") -> Figure:
     """Steps of a trainer that found their batch missing, at so many requests a second."""
-    probe = _stream(1)
+    probe = _stream(1, align)
     asked = traffic_of(probe.recipe, dict(zip(probe.pools, probe.ground.pools, strict=True)))
     assert asked is not None
     each = asked.requests / asked.steps
     # Steps are 5 ms where that many requests a second carry one row; else as long as it takes.
     batch = max(1, int(requests * STEP_SECONDS / each))
     pause = max(STEP_SECONDS, batch * each / requests)
-    batches, late, waited = _stream(batch).batches(), 0, 0.0
+    batches, late, waited = _stream(batch, align).batches(), 0, 0.0
     for _ in range(WARM_STEPS):
         next(batches)
         time.sleep(pause)
@@ -180,7 +196,7 @@ def _waits(requests: float) -> Figure:
         time.sleep(pause)
     batches.close()
     return Figure(
-        name="remote, steps that waited over 1 ms",
+        name=f"remote, steps that waited over 1 ms{'' if align == 'none' else f', cuts at a {align}'}",
         value=late / STEPS,
         unit="of the steps",
         goal="<= 0.01",
@@ -188,6 +204,8 @@ def _waits(requests: float) -> Figure:
         beside={
             "step ms": pause * 1e3,
             "rows": batch,
+            "tokens a step": batch * CONTEXT,
+            "MB/s": batch * asked.bytes_read / asked.steps / pause / 1e6,
             "waited ms in all": waited * 1e3,
             "requests/s": batch * each / pause,
             "read over used": asked.bytes_read / asked.bytes_used,

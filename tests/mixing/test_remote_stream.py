@@ -170,6 +170,18 @@ def test_cuts_at_texts_in_a_store_are_those_on_a_disk(folder: Path, proxy: Proxy
         same(found, expected)
 
 
+def test_the_next_block_is_cut_at_its_texts_while_the_open_one_is_read(folder: Path, proxy: Proxy):
+    stages = [stage(256, {"maths": 1}, batch=1, steps=400, slicing={"align": "word"})]
+    pools = {"maths": {"path": "maths", "block_units": 64}}
+    opened = stream("s3://mixed", stages, pools, tokenizer={"builtin": "bytes"})
+    opened.batch(0)
+    blocks, until = opened.ground.blocks, time.monotonic() + 60
+    while len(blocks._blocks) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert [block.place.block for block in blocks._blocks.values()] == [0, 1]
+    assert all(block.looked > (0, 0) for block in blocks._blocks.values())
+
+
 def test_broken_answers_change_nothing(folder: Path, proxy: Proxy):
     kinds = ("503", "reset", "truncate")
     proxy.fault = lambda _path, number: kinds[number // 5 % 3] if number % 5 == 0 else None
@@ -268,6 +280,24 @@ def test_Z03_less_than_a_hundredth_is_read_before_the_first_batch(
     assert proxy.num_bytes < size / 100
     same(found, here.batch(step))
     batches.close()
+
+
+def test_Z03_cuts_at_texts_take_about_a_hundredth_of_the_pool(server: Proxy, proxy: Proxy, tmp_path: Path):
+    """The first block is the whole pool: a cut in half of its documents. A plan counts what that reads."""
+    draw, letters = np.random.default_rng(4), np.frombuffer(b"abcdefghijklmno    ", np.uint8)
+    documents = [draw.choice(letters, n).astype(np.int64) for n in draw.integers(1, 4000, 1000)]
+    recipe.write_pool(tmp_path / "prose", documents, vocab_size=500)
+    upload(tmp_path / "prose", "s3://mixed/prose")
+    drawn = stage(2048, {"prose": 1}, batch=1, slicing={"align": "word"}, steps=50)
+    there = stream("s3://mixed", [drawn], {"prose": "prose"}, tokenizer={"builtin": "bytes"})
+    there.batch(0)
+    [first] = [block for block in there.ground.blocks._blocks.values() if block.place.epoch == 0]
+    size = pool_bytes(tmp_path / "prose")
+    assert 300 < first.looked[0] < 1000 and first.looked[1] < size / 50
+    told = traffic_of(there.recipe, dict(zip(there.pools, there.ground.pools, strict=True)))
+    assert told is not None and told.aligned == ("prose",)
+    assert 0 < told.looked_requests < told.requests
+    assert 1 < told.bytes_read / told.bytes_used < 1.1
 
 
 def test_C07_a_part_that_changes_in_mid_run_stops_it_and_is_named(folder: Path, proxy: Proxy):

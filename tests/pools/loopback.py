@@ -74,11 +74,12 @@ class Proxy:
         if re.search(rb"\r\nexpect: 100-continue", head, re.I):
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         sent = await reader.readexactly(_length(head))
-        method, path, _ = head.decode("latin-1").split(" ", 2)
+        method, target, _ = head.decode("latin-1").split(" ", 2)
+        path, _, query = target.partition("?")
         is_range = method == "GET" and re.search(rb"\r\nrange:", head, re.I) is not None
         await asyncio.sleep(self.latency)
         fault = None
-        if method == "GET" and "list-type=" in path and self.broken_listings:
+        if method == "GET" and "list-type=" in query and self.broken_listings:
             self.broken_listings -= 1
             fault = "503"
         if is_range:
@@ -94,9 +95,8 @@ class Proxy:
         if fault == "stall":
             writer.write(answer + body[: len(body) // 2])
             await asyncio.sleep(3600)
-        is_given = (
-            method == "GET" and answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 206")) and "?" not in path
-        )
+        is_object = not query or "X-Amz-Signature=" in query
+        is_given = method == "GET" and answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 206")) and is_object
         if is_given and fault != "truncate":
             self.gets.append((path, len(body)))  # before the client, in another thread, can have it and look
         writer.write(answer + (body[: len(body) // 2] if fault == "truncate" else body))

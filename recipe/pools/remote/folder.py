@@ -27,10 +27,12 @@ from recipe.pools.card import CARD_NAME
 from recipe.pools.remote.asking import Object, ask, gone
 from recipe.pools.remote.loop import run, submit
 from recipe.pools.remote.ranges import REQUEST_BYTES, Runs, runs_of
-from recipe.pools.remote.store import Stamp, store_of
+from recipe.pools.remote.store import IN_FLIGHT, Stamp, store_of
 
 _COPIED_AT_ONCE = 16
 """Requests under way while a file is copied: each holds its answer in memory."""
+_GATHERED_AT_ONCE = IN_FLIGHT // 2
+"""Of many small spans: steps that are fetched meanwhile have the others."""
 
 Request = tuple[int, int, int, int]
 """File (a number), first byte, end, and where they go in memory."""
@@ -105,34 +107,41 @@ class StoredFolder:
         """
         return run(ask(self.object(name), (start, stop))) if start < stop else b""
 
-    def gather(self, names: Sequence[str], spans: NDArray[np.int64]) -> tuple[NDArray[np.uint8], Runs]:
+    def gather(
+        self, names: Sequence[str], spans: NDArray[np.int64], least: int = 0
+    ) -> tuple[NDArray[np.uint8], Runs]:
         """Spans of files in memory of their own; those that lie close are read together.
 
         Args:
             names: of the files that ``spans`` number.
             spans: int64[n, 3]: file, first byte, end.
+            least: bytes between two that are read through, however short they are.
 
         Returns:
             uint8: the memory; span k begins at ``runs.place[k]``.
         """
-        runs = runs_of(spans)
+        runs = runs_of(spans, least=least)
         memory = np.empty(runs.size, np.uint8)
         objects = {file: self.object(names[file]) for file in np.unique(runs.file).tolist()}
-        run(filled(objects, runs.requests(), memory.data))
+        run(filled(objects, runs.requests(), memory.data, _GATHERED_AT_ONCE))
         return memory, runs
 
 
-async def filled(objects: Mapping[int, Object], requests: Sequence[Request], memory: memoryview) -> None:
-    """Fetch ranges into memory, all at once; the first that fails ends the others.
+async def filled(
+    objects: Mapping[int, Object], requests: Sequence[Request], memory: memoryview, at_once: int = IN_FLIGHT
+) -> None:
+    """Fetch ranges into memory, ``at_once`` under way at a time; the first that fails ends the others.
 
     Raises:
         RecipeError: of the first range that could not be read.
     """
+    left = iter(requests)
 
-    async def one(file: int, start: int, stop: int, at: int) -> None:
-        memory[at : at + stop - start] = await ask(objects[file], (start, stop))
+    async def worker() -> None:
+        for file, start, stop, at in left:
+            memory[at : at + stop - start] = await ask(objects[file], (start, stop))
 
-    tasks = [asyncio.ensure_future(one(*request)) for request in requests]
+    tasks = [asyncio.ensure_future(worker()) for _ in range(min(at_once, len(requests)))]
     try:
         await asyncio.gather(*tasks)
     finally:

@@ -46,12 +46,13 @@ class Runs(NamedTuple):
         return found
 
 
-def runs_of(spans: NDArray[np.int64], gap: int = GAP_BYTES) -> Runs:
+def runs_of(spans: NDArray[np.int64], gap: int = GAP_BYTES, least: int = 0) -> Runs:
     """Join spans of files that overlap, touch, or lie close.
 
     Args:
         spans: int64[n, 3]: file, first byte, end; none is empty, in any order.
         gap: bytes nobody asked for that may be read between two spans, at most as many as the shorter has.
+        least: the same, however short the spans are.
 
     >>> runs = runs_of(np.array([[0, 40, 50], [0, 0, 10], [1, 0, 4], [0, 12, 20]]), gap=2)
     >>> [column.tolist() for column in runs[:4]], runs.place.tolist(), runs.size
@@ -63,11 +64,11 @@ def runs_of(spans: NDArray[np.int64], gap: int = GAP_BYTES) -> Runs:
     order = np.lexsort((spans[:, 1], spans[:, 0]))
     file, start, stop = spans[order].T
     # one line for all files, on which the ends seen so far only rise
-    width = int(stop.max()) + gap + 1
+    width = int(stop.max()) + max(gap, least) + 1
     reach = np.maximum.accumulate(stop + file * width)
     opens = np.ones(len(order), np.bool_)
     size = stop - start
-    limit = np.minimum(gap, np.minimum(size[1:], size[:-1]))
+    limit = np.maximum(np.minimum(gap, np.minimum(size[1:], size[:-1])), least)
     opens[1:] = start[1:] + file[1:] * width > reach[:-1] + limit
     firsts = np.flatnonzero(opens)
     lasts = np.append(firsts[1:], len(order)) - 1

@@ -16,6 +16,7 @@ import fsspec
 from recipe.config.extras import how_to_install
 from recipe.errors import RecipeError
 from recipe.pools.remote.loop import background, submit
+from recipe.pools.remote.signed import Signer
 
 IN_FLIGHT = 64
 """Requests of one process under way at once."""
@@ -65,6 +66,7 @@ class Store:
                 "connect_timeout": ANSWER_SECONDS,
                 "read_timeout": ANSWER_SECONDS,
                 "retries": {"total_max_attempts": 1},
+                "signature_version": "s3v4",
             }
         try:
             kind = fsspec.get_filesystem_class(scheme)
@@ -81,6 +83,7 @@ class Store:
                 fix=extra,
             ) from error
         self._system.retries = 1
+        self._signer = Signer(self._system)
         self.limit = asyncio.Semaphore(IN_FLIGHT)
         """Held by whoever has a request under way."""
 
@@ -120,8 +123,12 @@ class Store:
     async def _get_s3(self, path: str, span: tuple[int, int] | None, stamp: Stamp | None) -> bytes:
         bucket, _, key = path.partition("/")
         how = {"Range": f"bytes={span[0]}-{span[1] - 1}"} if span else {}
-        if stamp is not None and stamp.version is not None:
-            how["IfMatch"] = f'"{stamp.version}"'
+        version = {} if stamp is None or stamp.version is None else {"If-Match": f'"{stamp.version}"'}
+        found = await self._signer.get(path, how | version)
+        if found is not None:
+            return found
+        if version:
+            how["IfMatch"] = version["If-Match"]
         try:
             answer = await self._system._call_s3("get_object", Bucket=bucket, Key=key, **how)
         except Exception as error:
