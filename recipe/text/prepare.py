@@ -229,7 +229,7 @@ class _Preparation:
         for target in self.targets:
             if target.extends is not None:
                 chosen = None if placed is None else placed.chosen(target.split)
-                check_groups(self.spill, read.tasks, target.extends, self.options.seed, chosen)
+                check_groups(self.spill, read.tasks, target.extends, chosen)
                 check_new_ids(self.spill, read.tasks, target.extends, chosen)
 
     def _first_pass(self) -> _Read:

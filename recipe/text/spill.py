@@ -159,16 +159,6 @@ def repeated_ids(folder: Path, num_tasks: int, most: int) -> list[tuple[str | in
     return found[:most]
 
 
-def documents_of_keys(
-    folder: Path, num_tasks: int, keys: NDArray[np.uint64]
-) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Number and plain values of documents whose key begins with one of ``keys``."""
-    for number, first in zip(range(num_tasks), first_numbers(folder, num_tasks), strict=False):
-        run = _Run.open(folder, number, np.dtype("<u2"), 0, 0)
-        for place in np.flatnonzero(np.isin(run.index["high"][:-1], keys)).tolist():
-            yield first + place, run.row(place)
-
-
 def ids_of_task(folder: Path, number: int) -> NDArray[np.uint64]:
     """Hashes of the ids of one task; of the whole index, no more is in memory."""
     return np.array(np.load(task_file(folder, number, "npy"), mmap_mode="r")["id"][:-1])
