@@ -150,18 +150,7 @@ def run_status(path: str | Path) -> Status:
         decisions=told_decisions(folder)[:SHOWN_TURNS],
         positions=snapshot.positions,
         count=place.recipe.count,
-        pools={
-            name: PoolStatus(
-                spent=pool.spent,
-                owed=pool.owed,
-                epoch=pool.cursor.epoch,
-                documents=pool.documents,
-                begun_in_first_epoch=pool.distinct,
-                tokens=accounts.cumulative(snapshot)[name],
-                dropped=dict(pool.dropped),
-            )
-            for name, pool in zip(accounts.names, snapshot.pools, strict=True)
-        },
+        pools=_pools(accounts, snapshot),
         prior=prior_of(place.recipe),
         parent=row_at(folder.ledger, 0).data.get("parent"),
         went_on_in=went_on_in(folder),
@@ -173,6 +162,23 @@ def run_status(path: str | Path) -> Status:
         unfinished=_unfinished(folder, last_of_course(folder.ledger, head.tail), head.tail.end),
         writer=_writer(folder),
     )
+
+
+def _pools(accounts: Accounts, snapshot: Snapshot) -> dict[str, PoolStatus]:
+    """Pools of the recipe in force, as the snapshot counts them."""
+    tokens = accounts.cumulative(snapshot)
+    return {
+        name: PoolStatus(
+            spent=pool.spent,
+            owed=pool.owed,
+            epoch=pool.cursor.epoch,
+            documents=pool.documents,
+            begun_in_first_epoch=pool.distinct,
+            tokens=tokens[name],
+            dropped=dict(pool.dropped),
+        )
+        for name, pool in zip(accounts.names, snapshot.pools, strict=True)
+    }
 
 
 def _since(turns: list[Plain]) -> int:

@@ -8,7 +8,7 @@ their tokens were erased since.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -142,12 +142,8 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
     try:
         refuse_changed(changed(state.holdings, pools), fix="put the data back that the run was served from")
         found = _found(chosen(pools, pool), documents)
-        if again:
-            lists = withdrawn_elsewhere(folder, state.withdrawn)
-            found += [DocumentAt(name, number) for name, numbers in lists.items() for number in numbers]
-        if erased:
-            gone = erased_and_served(state.recipe, pools, state.withdrawn)
-            found += [DocumentAt(name, int(number)) for name, numbers in gone.items() for number in numbers]
+        found += _listed(withdrawn_elsewhere(folder, state.withdrawn) if again else {})
+        found += _listed(erased_and_served(state.recipe, pools, state.withdrawn) if erased else {})
         found = _each_once(state, found)
         withdrawal, after = _worked_out(folder, state.withdrawn, found, pools)
         withdrawal = replace(
@@ -199,6 +195,11 @@ def read_ids(path: Path) -> list[str]:
             str(path), "documents", given=given, expected="ids of documents, one a line, in UTF-8", fix=fix
         )
     return ids
+
+
+def _listed(lists: Mapping[str, Iterable[int]]) -> list[DocumentAt]:
+    """Documents by pool, as places."""
+    return [DocumentAt(name, int(number)) for name, numbers in lists.items() for number in numbers]
 
 
 def _found(pools: Mapping[str, Pool], documents: Sequence[str | int]) -> list[DocumentAt]:
