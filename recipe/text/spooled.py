@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,16 +47,16 @@ def gathered(arrays: Iterable[NDArray[Any]], dtype: np.dtype[Any], folder: Path 
     [1, 2, 3]
     """
     held: list[NDArray[Any]] = []
-    file = None
-    for array in arrays:
-        held.append(np.ascontiguousarray(array, dtype=dtype))
-        if folder is not None and sum(map(len, held)) > HELD_TOKENS:
-            file = file or tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  closed below, or with the process
-            _write(file, held)
-            held = []
-    if file is None:
-        return held[0] if len(held) == 1 else np.concatenate([*held, np.zeros(0, dtype)])
-    with file:
+    with ExitStack() as opened:
+        file = None
+        for array in arrays:
+            held.append(np.ascontiguousarray(array, dtype=dtype))
+            if folder is not None and sum(map(len, held)) > HELD_TOKENS:
+                file = file or opened.enter_context(tempfile.TemporaryFile(dir=folder))
+                _write(file, held)
+                held = []
+        if file is None:
+            return held[0] if len(held) == 1 else np.concatenate([*held, np.zeros(0, dtype)])
         _write(file, held)
         file.flush()
         return Spooled(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)
