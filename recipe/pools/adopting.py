@@ -20,7 +20,7 @@ from recipe.pools.lengths import histogram
 from recipe.pools.opening import open_pool
 from recipe.pools.part import FinishedPart, leads_path, rows_path
 from recipe.pools.pool import Pool
-from recipe.pools.settings import PoolSettings
+from recipe.pools.settings import PoolSettings, differences
 from recipe.pools.table import open_rows, row_groups
 from recipe.pools.workplace import write_durably
 
@@ -94,12 +94,11 @@ def check_extends(old: Pool, settings: PoolSettings, path: Path) -> None:
     """
     refuse_pairs(old, path)
     refuse_stored(old, path)
-    card, problems = old.card, []
-    for name in ("vocab_size", "bos", "eos", "tokenizer"):
-        was, becomes = getattr(card, name), getattr(settings, name)
-        if was != becomes:
-            fix = "prepare the new documents as the old ones were, or make a pool of their own of them"
-            problems.append(Problem(name, str(becomes), f"{was}, as in {old.path}", fix))
+    fix = "prepare the new documents as the old ones were, or make a pool of their own of them"
+    problems = [
+        Problem(name, str(becomes), f"{was}, as in {old.path}", fix)
+        for name, becomes, was in differences(settings, old.card)
+    ]
     if problems:
         raise RecipeError(str(path), problems)
 

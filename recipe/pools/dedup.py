@@ -21,6 +21,7 @@ from recipe.pools.lengths import body_lengths
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.reasons import DUPLICATE, WITHDRAWN
+from recipe.pools.settings import differences
 from recipe.pools.tags import JoinedTags, TagsWriter, joined_texts
 from recipe.pools.workplace import refuse_inside
 
@@ -126,12 +127,10 @@ def check_alike(pools: Sequence[Pool]) -> None:
             fix = "make pools of our own of them first; `recipe pools overlap` counts them as they are"
             problems.append(Problem(str(pool.path), "token files without a document table", "own pools", fix))
             continue
-        for name in ("tokenizer", "vocab_size", "bos", "eos"):
-            given, wanted = getattr(pool.card, name), getattr(first.card, name)
-            if given != wanted:
-                fix = "prepare it with the same tokenizer and marks, or leave it out"
-                expected = f"{wanted}, as in {first.path}"
-                problems.append(Problem(f"{pool.path}: {name}", str(given), expected, fix))
+        for name, given, wanted in differences(pool.card, first.card):
+            fix = "prepare it with the same tokenizer and marks, or leave it out"
+            expected = f"{wanted}, as in {first.path}"
+            problems.append(Problem(f"{pool.path}: {name}", str(given), expected, fix))
     if problems:
         raise RecipeError("dedup", problems)
 

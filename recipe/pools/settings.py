@@ -22,6 +22,16 @@ MAX_VOCAB = 1 << 31
 _NARROW_VOCAB = 1 << 16
 
 
+ALIKE = ("tokenizer", "vocab_size", "bos", "eos")
+"""What pools must have in common for their documents to stand in one pool."""
+
+
+def differences(given: object, wanted: object) -> list[tuple[str, object, object]]:
+    """What of ``ALIKE`` differs between two pools' cards or settings: its name, given, and wanted."""
+    both = [(name, getattr(given, name), getattr(wanted, name)) for name in ALIKE]
+    return [(name, one, other) for name, one, other in both if one != other]
+
+
 def token_dtype(vocab_size: int) -> np.dtype[Any]:
     """Width of stored tokens: 16 bits up to 65,536 ids, else 32.
 
