@@ -21,7 +21,7 @@ REMADE = "remade"
 QUARANTINE_NAME = "quarantine.jsonl"
 """In a prepared pool, if any record was left out: source, line (or row, member), reason."""
 COPIES_NAME = "copies.jsonl"
-"""In a pool that extends another: what left-out copies of its documents say more; see `recipe.pools.copies`."""
+"""In a pool that extends another: what left-out copies of its documents say more (`recipe.pools.copies`)."""
 _UNSEALED = frozenset({"format", "settings", "inputs", "read"})
 """Keys of a record that an older version wrote, without a hash: any other is a damaged one's."""
 BESIDE = (QUARANTINE_NAME, COPIES_NAME)

@@ -309,7 +309,7 @@ class _Preparation:
         if count := sum(1 for _ in copies_in(new)):
             self._say(
                 f"note: {count:,} documents of {target.extends.path} equal new ones whose tags say more: "
-                f"they stay as they are, {COPIES_NAME} has the tags; `recipe pools dedup` of the pool joins them"
+                f"they stay as they are, {COPIES_NAME} has the tags; `recipe pools dedup` of it joins them"
             )
 
     def _write(self, writer: PoolWriter, read: _Read, counted: Counted, target: Target) -> None:
