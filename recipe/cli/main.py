@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from textwrap import fill
 from typing import Protocol, cast
 
 from recipe.cli.verbs import VERBS
@@ -157,7 +158,21 @@ def _parser(name: str, module: VerbModule) -> argparse.ArgumentParser:
     module.add_arguments(parser)
     if not parser.epilog:
         parser.epilog = "\n".join(["Examples:", *(f"  {line}" for line in verb.examples)])
+    parser.description, parser.epilog = _folded(parser.description or ""), _folded(parser.epilog)
     return parser
+
+
+def _folded(text: str) -> str:
+    """Paragraphs in lines of at most 80 columns; those with lines of their own, such as commands, as is.
+
+    >>> print(_folded("Examples:\\n  recipe run\\n\\none\\ntwo"))
+    Examples:
+      recipe run
+    <BLANKLINE>
+    one two
+    """
+    paragraphs = text.strip("\n").split("\n\n")
+    return "\n\n".join(one if "\n  " in f"\n{one}" else fill(one, 80) for one in paragraphs)
 
 
 def _unknown(word: str, rest: Sequence[str]) -> RecipeError:
