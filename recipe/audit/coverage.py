@@ -63,12 +63,13 @@ class Coverage:
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """What was asked for and could not be looked at, in sentences; not what nobody asked for."""
+        """What is on record and could not be looked at, in sentences; not what nobody asked for.
+
+        Contents of files that were made elsewhere are on no record: `lines` and the limits say so.
+        """
         if self.chain_only:
             return ()
-        told = [f"pool {name}: {how}" for name, how in self.pools.items() if "not covered" in how]
-        told += [said for said in (self.parent, self.files) if "not here" in said]
-        return (*self._lost(), *told)
+        return (*self._lost(), *(said for said in (self.parent, self.files) if "not here" in said))
 
     def _lost(self) -> list[str]:
         rows = f"{self.unavailable:,} rows could not be computed again: their pools are not there"

@@ -11,14 +11,13 @@ from typing import Any
 from recipe.cli.file_words import add_file_words, open_worded
 from recipe.cli.options import add_json, check_sources, number, sample_of, whole
 from recipe.cli.output import print_json, progress
-from recipe.cli.unchecked import NOT_CLEARED, add_allow_unchecked, concluded
 from recipe.config.places import place
 from recipe.errors import RecipeError
 from recipe.pools.card import CARD_NAME
 from recipe.pools.finding import Finding
 from recipe.pools.opening import OWN_FILES
 from recipe.pools.pool import Pool
-from recipe.pools.soundness import NO_HASHES, SAMPLE, check_soundness
+from recipe.pools.soundness import SAMPLE, check_soundness
 from recipe.run.tracing.round_trips import FATES, LOST, OTHERWISE, RoundTrips, round_trips
 from recipe.text.pool_texts import maker_of
 
@@ -71,7 +70,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"documents to look at with the tokenizer (default: {DOCUMENTS:,}; all with --full)",
     )
     add_file_words(parser)
-    add_allow_unchecked(parser)
     add_json(parser)
 
 
@@ -79,19 +77,12 @@ def execute(args: argparse.Namespace) -> int:
     """Verify; 1 where anything was found."""
     check_sources("recipe pools verify", args.sources)
     told = [_verified(path, args) for path in args.pools]
-    wrong = any(one["findings"] for one in told)
-    plain = {
-        "unchecked": [f"{one['path']}: {why}" for one in told for why in one["unchecked"]],
-        "pools": told,
-    }
-    code = concluded(plain, args, wrong=wrong)
+    ok = not any(one["findings"] for one in told)
     if args.json:
-        print_json({"ok": plain["ok"], **plain})
-        return code
-    print("\n".join(line for one in told for line in _lines(one)))
-    if code and not wrong:
-        print(NOT_CLEARED)
-    return code
+        print_json({"ok": ok, "pools": told})
+    else:
+        print("\n".join(line for one in told for line in _lines(one)))
+    return 0 if ok else 1
 
 
 def _verified(path: Path, args: argparse.Namespace) -> dict[str, Any]:
@@ -152,8 +143,7 @@ def _told(
         "documents": None if pool is None else pool.num_documents,
         "tokens": None if pool is None else pool.num_tokens,
         "findings": [asdict(one) for one in found],
-        "notes": [note for note in notes if note != NO_HASHES],
-        "unchecked": [note for note in notes if note == NO_HASHES],
+        "notes": notes,
         "round_trips": None if trips is None else trips.to_plain(),
     }
 
@@ -173,7 +163,6 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     for one in findings:
         yield f"  {one['check']}: {one['where']}"
         yield f"    expected  {one['expected']}\n    found     {one['observed']}"
-    yield from (f"  not checked: {why}" for why in told["unchecked"])
     yield from (f"  note: {note}" for note in told["notes"])
     for fate, count in (trips or {"documents": {}})["documents"].items():
         shown = ", ".join(map(repr, trips["examples"].get(fate, ())))

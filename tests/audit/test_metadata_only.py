@@ -80,4 +80,4 @@ def test_imported_pairs_are_not_covered_and_that_is_said(tmp_path):
     audit = recipe.audit_run(tmp_path / "run", metadata_only=True)
     assert (audit.findings, audit.ok) == ((), False), "what could not be checked did not pass"
     assert "not covered" in audit.checked.pools["web"] and audit.checked.unavailable > 0
-    assert len(audit.checked.unchecked) == 2
+    assert len(audit.checked.unchecked) == 1

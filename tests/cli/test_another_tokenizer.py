@@ -63,7 +63,7 @@ def test_b7_most_documents_otherwise_is_a_finding_where_the_pool_says_no_tokeniz
     shown = capsys.readouterr().out
     assert "this is not its tokenizer" in shown
     assert "nothing wrong was found" not in shown
-    assert answer(capsys, "pools", "verify", "own.u16", *words, "--allow-unchecked")[0] == 0
+    assert answer(capsys, "pools", "verify", "own.u16", *words)[0] == 0
 
 
 @pytest.mark.parametrize("verb", ["show", "verify"])

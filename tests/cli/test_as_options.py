@@ -37,7 +37,7 @@ def fix_of(capsys, *words: str) -> str:
     "words",
     [
         ("pools", "show", "f.u16"),
-        ("pools", "verify", "f.u16", "--allow-unchecked"),
+        ("pools", "verify", "f.u16"),
         ("pools", "overlap", "f.u16", "own"),
         ("audit", "leakage", "r.yaml", "--against", "f.u16", "--allow-unchecked"),
         ("export", "f.u16", "--format", "megatron", "--out", "new"),
