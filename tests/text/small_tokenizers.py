@@ -113,6 +113,8 @@ def change_rule(content, what):
         content["model"]["dropout"] = 0.5
     elif what == "split":
         split["pattern"]["Regex"] = r"\w+ ?"
+    elif what == "digits":
+        split["pattern"]["Regex"] = r"\p{N}{1,3}"
     elif what == "blank first":
         last["add_prefix_space"] = True
     elif what == "mark":

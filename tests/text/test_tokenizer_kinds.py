@@ -25,7 +25,7 @@ from recipe.text.prepare import prepare_pool
 from recipe.text.tokenizers import PROBES, load_tokenizer
 from recipe.text.tokenizers.composing import composed, composed_spans
 from recipe.text.tokenizers.rank_files import PATTERNS, as_bytes
-from recipe.text.tokenizers.splitting import SPLITS, keeps_seams, pieces
+from recipe.text.tokenizers.splitting import SPLITS, pieces, ranks_seam, seam_of
 from recipe.text.vocabulary import token_bytes
 from tests.text.small_tokenizers import LINES, change_rule
 
@@ -107,9 +107,10 @@ def test_composed_characters_are_of_the_stretch_they_came_from():
 
 SIGNS = "aB 中 。，、か\n\r\t'.1é\u0301\u00a0\u200b\u3000#"
 PARTS = ["'s", "  ", "\n\n", " a", "a ", "中。", "<|endoftext|>", "12345", "a1", "1a", ". ", ".\n", "1\n"]
+SIGNED = ["a=", "b(", "c1;", "中！", "か“x", "d+/e", "A9", '"k":', "x\t", "y\r\n", "it's.", "½,"]
 MORE = ["1 ", "か、", "'ll ", "½ ", "\x00 ", "\u0301 ", "\U0001f600 "]
 SEAMY = st.lists(
-    st.sampled_from([*SIGNS, *PARTS, *MORE]),
+    st.sampled_from([*SIGNS, *PARTS, *SIGNED, *MORE]),
     max_size=40,
 ).map("".join)
 
@@ -132,10 +133,31 @@ def test_a_long_text_has_the_ids_it_has_in_one_piece(split, specials, tmp_path):
             patch.setattr("recipe.text.tokenizers.hugging_face.LONG", 3)
             assert tokenizer.encode_batch([text])[0].tolist() == whole
 
-    assert tokenizer._in_pieces
     check()
-    assert list(pieces("ab c。d", 2)) == ["ab", " c", "。d"]
-    assert list(pieces("ab1c\n.\n 。", 1)) == ["ab1c", "\n.\n 。"]
+    seam = tokenizer._seam
+    assert list(pieces("ab c。d", 2, seam)) == ["ab", " c", "。d"]
+    assert list(pieces("1c\n.\n 。", 1, seam)) == ["1c", "\n.\n 。"]
+    assert list(pieces("aQ1z+b,3;中！x", 1, seam)) == ["aQ", "1z", "+b", ",3", ";中", "！x"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["12,345,", '{"k":[1,2]},', "\tf(x);\tg=1;\n", "Zm9vYmFy0a/+", "a=b(c);", "没有空白的文字！可是有标点。"],
+)
+def test_long_texts_without_blanks_are_taken_apart(line):
+    seam = ranks_seam(PATTERNS["cl100k"], [])
+    assert max(map(len, pieces(line * 1000, 50, seam))) < 50 + len(line)
+
+
+def test_texts_are_not_cut_inside_tokens_that_are_found_first():
+    text = "a b.c1"
+    found = {mark: list(pieces(text, 1, seam)) if (seam := ranks_seam(PATTERNS["qwen"], [mark])) else None
+             for mark in ("<|x|>", "b.", "x1", "y z.1", "a b,c1\n")}  # fmt: skip
+    assert found["<|x|>"] == ["a", " b", ".c", "1"]
+    assert found["b."] == ["a", " b.c", "1"]
+    assert found["x1"] == ["a", " b", ".c1"]
+    assert found["y z.1"] == ["a b.c", "1"]
+    assert found["a b,c1\n"] is None
 
 
 @pytest.mark.parametrize("specials", ["", "#specials"])
@@ -157,12 +179,12 @@ def test_a_long_text_has_the_ids_of_ranks_that_it_has_in_one_piece(split, specia
     check()
 
 
-@pytest.mark.parametrize("what", ["normaliser", "dropout", "split", "mark", "blank first"])
+@pytest.mark.parametrize("what", ["normaliser", "dropout", "split", "digits", "mark", "blank first"])
 def test_a_text_stays_whole_where_rules_might_reach_across(tmp_path, what):
     made, _ = make_twins(tmp_path, "gpt2")
     content = json.loads(made.read_text())
     change_rule(content, what)
-    assert not keeps_seams(content, specials=False)
+    assert seam_of(content, specials=False) is None
 
 
 @given(text=TEXT)

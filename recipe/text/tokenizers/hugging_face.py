@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from recipe.text.tokenizers.equal_ranks import EqualRanks, equal_ranks
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of, refused
-from recipe.text.tokenizers.splitting import LONG, keeps_seams, pieces
+from recipe.text.tokenizers.splitting import LONG, pieces, seam_of
 
 QUICK = 1 << 23
 """Characters after which it pays to find out, in some seconds, whether ranks give the same ids."""
@@ -93,13 +94,13 @@ class JsonTokenizer:
         return [self._encode([text])[0] if (ids := quick.encode(text)) is None else ids for text in texts]
 
     def _encode(self, texts: Sequence[str]) -> list[NDArray[Any]]:
-        if any(len(text) > LONG for text in texts) and self._in_pieces:
-            return [np.concatenate([self._ids([part])[0] for part in pieces(text, LONG)]) for text in texts]
+        if any(len(text) > LONG for text in texts) and self._seam is not None:
+            return [np.concatenate([self._ids([part])[0] for part in self.pieces(text)]) for text in texts]
         return self._ids(texts)
 
     def pieces(self, text: str) -> Iterator[str]:
         """Cut where the file's rules have no say across; else the text itself."""
-        return pieces(text, LONG) if self._in_pieces else iter([text])
+        return iter([text]) if self._seam is None else pieces(text, LONG, self._seam)
 
     def expect(self, characters: int) -> None:
         """Be told how much will be encoded, here or in processes to which this is sent."""
@@ -129,8 +130,8 @@ class JsonTokenizer:
         return equal_ranks(self.content(), specials=self._specials)
 
     @cached_property
-    def _in_pieces(self) -> bool:
-        return keeps_seams(self.content(), specials=self._specials)
+    def _seam(self) -> re.Pattern[str] | None:
+        return seam_of(self.content(), specials=self._specials)
 
     def content(self) -> dict[str, Any]:
         """What the file says, as the library has read it."""

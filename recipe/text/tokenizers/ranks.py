@@ -17,7 +17,7 @@ from recipe.text.tokenizers.composing import composed, composed_spans
 from recipe.text.tokenizers.hugging_face import declared_token, read_config
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of
 from recipe.text.tokenizers.rank_files import Ranks, read_ranks
-from recipe.text.tokenizers.splitting import LONG, pieces, ranks_keep_seams
+from recipe.text.tokenizers.splitting import LONG, pieces, ranks_seam
 
 _PLAIN_NAMES = ("tokenizer.model", "tiktoken.model", "vocab.bpe", "encoder.json")
 """Files that are called by their folder."""
@@ -65,7 +65,8 @@ class RankTokenizer:
     def pieces(self, text: str) -> Iterator[str]:
         """Cut where the pattern is known never to reach across; else the text itself."""
         marks = self.ranks.special_tokens if self._specials else ()
-        return pieces(text, LONG) if ranks_keep_seams(self.ranks.pattern, marks) else iter([text])
+        seam = ranks_seam(self.ranks.pattern, marks)
+        return iter([text]) if seam is None else pieces(text, LONG, seam)
 
     def offsets(self, text: str) -> NDArray[np.int64]:
         """The smallest span of whole characters, before normalisation, that holds each token's bytes."""
