@@ -211,8 +211,8 @@ def test_unknown_ids_are_told_with_the_nearest(tmp_path: Path, long: Recipe):
 
 
 def test_ids_are_read_one_a_line(tmp_path: Path):
-    (tmp_path / "ids").write_text("doc-1\n\n 17 \nü\u2028x\n", encoding="utf-8")
-    assert read_ids(tmp_path / "ids") == ["doc-1", "17", "ü\u2028x"]
+    (tmp_path / "ids").write_bytes("doc-1\r\n\n 17 \nü\u2028x\n \r\na\rb\n".encode())
+    assert read_ids(tmp_path / "ids") == ["doc-1", " 17 ", "ü\u2028x", "a\rb"]
     (tmp_path / "none").write_text("\n")
     for name in ("none", "missing"):
         with pytest.raises(RecipeError, match="ids of documents, one a line"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -142,9 +143,13 @@ def beside(folder: Path, documents: Iterator[Documents], kinds: Sequence[Kind]) 
             writer = writer or _parquet(folder / ROWS_NAME, table.schema)
             writer.write_table(table, row_group_size=max(1, table.num_rows))
             yield stretch
-    finally:
+    except BaseException:
         if writer is not None:
-            writer.close()
+            with suppress(OSError):  # what went wrong first is told
+                writer.close()
+        raise
+    if writer is not None:
+        writer.close()
 
 
 class NpyFile:

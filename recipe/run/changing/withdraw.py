@@ -179,13 +179,14 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
 
 
 def read_ids(path: Path) -> list[str]:
-    """Ids in a file, one a line; empty lines are left out.
+    """Ids in a file, one a line, with their spaces; lines without an id are left out.
 
     Raises:
         RecipeError: the file cannot be read, or holds none.
     """
     try:
-        ids = [line.strip() for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+        lines = path.read_bytes().decode().split("\n")
+        ids = [line.removesuffix("\r") for line in lines if line.strip()]
         given: object = "no id"
     except (OSError, UnicodeDecodeError) as error:
         ids, given = [], getattr(error, "strerror", None) or error

@@ -27,6 +27,8 @@ from recipe.config.view import Filter
 from recipe.errors import RecipeError
 from recipe.integrations.exporting import PoolWanted, export_pool
 from recipe.integrations.exporting.pools import WRITERS
+from recipe.integrations.exporting.pools_documents import documents_of, kinds_of
+from recipe.integrations.exporting.pools_formats import beside
 from recipe.pools import open_pool
 from recipe.pools.erasing import erase_documents
 from recipe.pools.foreign.form import Form
@@ -406,6 +408,22 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing(pool, tmp_path):
         os._exit(9)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
     assert not list(tmp_path.glob("out*"))
+
+
+def test_a_table_given_up_as_the_disk_is_full_hides_no_fault(pool, tmp_path):
+    """Its end is written when it is closed, where the disk is full still. F06."""
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        documents = beside(tmp_path, documents_of(pool, 100), kinds_of(pool))
+        next(documents)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))
+        try:
+            documents.close()
+        except OSError:
+            os._exit(9)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def test_negative_ids_are_refused_where_the_format_has_none(tmp_path):
