@@ -213,6 +213,16 @@ def test_what_cannot_be_read_after_several_tries_names_part_and_bytes(local: Pat
         pool.tokens(0)
 
 
+def test_no_message_holds_what_signs_a_url(local: Path, proxy: Proxy):
+    """Who reads a log may not read the object with it."""
+    pool = open_pool(URL, "english")
+    pool.offsets  # noqa: B018
+    proxy.fault = lambda *_: "reset"
+    with pytest.raises(RecipeError, match=r"endpoint URL: .*part-00000\.bin\"") as error:
+        pool.tokens(0)
+    assert "X-Amz" not in str(error.value)
+
+
 def test_X03_processes_that_open_a_pool_at_once_copy_its_files_once(local: Path, proxy: Proxy):
     code = (
         PATIENT + f"from recipe.pools import open_pool; print(int(open_pool({URL!r}, 'english').offsets[-1]))"

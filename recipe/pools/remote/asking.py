@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from recipe.errors import RecipeError
+from recipe.pools.remote.signed import unsigned
 from recipe.pools.remote.store import ANSWER_SECONDS, ChangedError, Stamp, Store, is_missing, is_refused
 
 TRIES = 7
@@ -79,7 +80,7 @@ async def ask(what: Object, span: tuple[int, int] | None = None) -> bytes:
         except Exception as error:  # each store's package has exceptions of its own
             if is_missing(error):
                 raise gone(what) from error
-            last = f"{type(error).__name__}: {' '.join(str(error).split()):.200}"
+            last = f"{type(error).__name__}: {unsigned(' '.join(str(error).split())):.200}"
             if is_refused(error) or isinstance(error, ImportError):
                 raise _unread(what, span, last, attempt + 1) from error
         else:

@@ -6,6 +6,7 @@ connections are those of the store's package, with its certificates and proxies.
 
 from __future__ import annotations
 
+import re
 from time import monotonic
 from typing import Any
 
@@ -13,6 +14,18 @@ RESIGNED_SECONDS = 600.0
 """A URL is used for so long, and valid twice as long."""
 _MOST = 4096
 """URLs that are kept."""
+
+
+_SIGNATURE = re.compile(r"\?[^\s\"'?]*X-Amz-[^\s\"']*")
+
+
+def unsigned(text: str) -> str:
+    """A message without what signs the URLs in it: whoever has that may read the object, too.
+
+    >>> unsigned('no answer from "http://host/a?X-Amz-Algorithm=AWS4&X-Amz-Signature=1": refused')
+    'no answer from "http://host/a": refused'
+    """
+    return _SIGNATURE.sub("", text)
 
 
 class Signer:
