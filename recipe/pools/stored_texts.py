@@ -110,12 +110,14 @@ def _digits(stored: dict[str, pa.Array], kinds: NDArray[np.int64], valid: NDArra
 
 def _of_kind(stored: dict[str, pa.Array], kind: int) -> pa.Array:
     if kind >= NUMBER:
-        return pc.utf8_lpad(pc.cast(stored["number"], pa.string()), kind - NUMBER, "0")
-    values = pc.coalesce(pc.cast(stored["bytes16"], pa.binary()), stored["bytes"])
-    offsets, data = buffers(values.fill_null(b""))
+        return pc.utf8_lpad(pc.cast(_all_there(stored["number"]), pa.string()), kind - NUMBER, "0")
+    values = _all_there(pc.coalesce(pc.cast(stored["bytes16"], pa.binary()), stored["bytes"]))
+    offsets, data = buffers(values)
     digits = np.frombuffer(data.tobytes().hex().encode("ascii"), np.uint8)
     edges = 2 * offsets.astype(np.int32)
     if kind in (LOWER_UUID, UPPER_UUID):
+        if np.any(np.diff(edges) != sum(UUID)):
+            raise pa.ArrowInvalid("a UUID of other than 16 bytes")
         cut = np.cumsum(UUID)[:-1]
         digits = np.insert(digits.reshape(-1, sum(UUID)), cut, ord("-"), axis=1).reshape(-1)
         edges = np.arange(len(values) + 1, dtype=np.int32) * (sum(UUID) + len(cut))
@@ -123,6 +125,12 @@ def _of_kind(stored: dict[str, pa.Array], kind: int) -> pa.Array:
         len(values), pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(digits)
     )
     return pc.ascii_upper(texts) if kind in (UPPER_UUID, UPPER) else texts
+
+
+def _all_there(values: pa.Array) -> pa.Array:
+    if values.null_count:
+        raise pa.ArrowInvalid("a form without what fills it")
+    return values
 
 
 def buffers(values: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:

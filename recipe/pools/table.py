@@ -190,7 +190,8 @@ class DocumentTable:
         for group, members in zip(found.tolist(), np.split(order, cuts[1:]), strict=True):
             table = self._group(group, tuple(columns))
             taken = table.take(pa.array(documents[members] - self._starts[group]))
-            pieces.append(restored(taken, columns))
+            with _told(self._path):
+                pieces.append(restored(taken, columns))
         back = np.empty(len(order), dtype=np.int64)
         back[order] = np.arange(len(order))
         return pa.concat_tables(pieces).take(pa.array(back))

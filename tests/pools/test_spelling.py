@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recipe.errors import RecipeError
 from recipe.pools import PoolWriter, open_pool
 from recipe.pools.spelling import spell, spelled
 from recipe.pools.stored_texts import MANUAL, SPELLED, restored, stored_names
@@ -163,6 +164,19 @@ def test_a_form_that_nobody_wrote_is_told(tmp_path):
         changed = stored.set_column(at, STORED.field("id_str_form"), pa.array([form] * 5))
         with pytest.raises(pa.ArrowInvalid, match="a form"):
             restored(changed, ["id_str"])
+
+
+@pytest.mark.parametrize(
+    ("form", "message"), [("{uuid}", "other than 16 bytes"), ("a{number}", "without what fills it")]
+)
+def test_a_form_with_other_digits_than_it_names_is_a_fault_of_the_file(tmp_path, form, message):
+    stored = spelled(table_of([f"{n:040x}" for n in range(5)]), STORED)
+    at = stored.schema.get_field_index("id_str_form")
+    path = tmp_path / "documents.parquet"
+    pq.write_table(stored.set_column(at, STORED.field("id_str_form"), pa.array([form] * 5)), path)
+    for read in (lambda: list(row_groups(path)), lambda: DocumentTable(path).read(np.array([1]), ["id_str"])):
+        with pytest.raises(RecipeError, match=message):
+            read()
 
 
 def test_a_pool_is_opened_and_extended_with_texts_as_they_were(tmp_path):
