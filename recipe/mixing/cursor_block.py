@@ -43,10 +43,10 @@ class BlockCache:
         """Plan a block in a thread, unless it is there. What is wrong is told when it is asked for."""
         with self._lock:
             if key not in self._blocks and key not in self._ahead:
-                self._ahead[key] = Thread(
-                    target=self._work, args=(key, plan), name="recipe-block", daemon=True
-                )
-                self._ahead[key].start()
+                thread = Thread(target=self._work, args=(key, plan), name="recipe-block", daemon=True)
+                with suppress(RuntimeError):  # no thread to be had: the block is planned when it is asked for
+                    thread.start()
+                    self._ahead[key] = thread
 
     def pause(self) -> Callable[[], None]:
         """Keep and begin nothing until what is returned is called."""
@@ -68,10 +68,12 @@ class BlockCache:
         return block
 
     def _work(self, key: Any, plan: Callable[[], Block]) -> None:
-        with suppress(Exception):
-            self._keep(key, plan())
-        with self._lock:
-            self._ahead.pop(key, None)
+        try:
+            with suppress(Exception):
+                self._keep(key, plan())
+        finally:
+            with self._lock:
+                self._ahead.pop(key, None)
 
 
 _caches: WeakSet[BlockCache] = WeakSet()

@@ -21,6 +21,7 @@ import yaml
 
 import recipe
 from recipe.errors import RecipeError
+from recipe.mixing.cursor_block import BlockCache
 from recipe.mixing.fetching import Ahead
 from recipe.mixing.loads import begun
 from recipe.mixing.opening import open_pools, settle_with
@@ -180,6 +181,21 @@ def test_the_next_block_is_cut_at_its_texts_while_the_open_one_is_read(folder: P
         time.sleep(0.01)
     assert [block.place.block for block in blocks._blocks.values()] == [0, 1]
     assert all(block.looked > (0, 0) for block in blocks._blocks.values())
+
+
+def test_what_goes_wrong_ahead_is_told_when_the_block_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    blocks = BlockCache(4)
+
+    def broken():
+        raise OSError("gone")
+
+    blocks.begin("next", broken)
+    with pytest.raises(OSError, match="gone"):
+        blocks.get("next", broken)
+    assert not blocks._ahead
+    monkeypatch.setattr("threading.Thread.start", lambda _: (_ for _ in ()).throw(RuntimeError("no thread")))
+    blocks.begin("other", broken)
+    assert not blocks._ahead
 
 
 def test_broken_answers_change_nothing(folder: Path, proxy: Proxy):
