@@ -22,7 +22,8 @@ from recipe.pools.remote import asking
 from recipe.pools.remote import store as remote
 
 Fault = Callable[[str, int], str | None]
-"""Of the path of a GET of a range and its number, from 1: 503, reset, truncate, stall, or None: answer."""
+"""Of the path of a GET of a range and its number, from 1: 503, reset, truncate, stall, or None: answer; 403:
+to a URL that is signed, alone."""
 
 
 @dataclass
@@ -88,6 +89,9 @@ class Proxy:
         if fault == "reset":
             writer.transport.abort()
             return False
+        if fault == "403" and "X-Amz-Signature=" in query:
+            writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+            return True
         if fault == "503":
             writer.write(b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\n\r\n")
             return True

@@ -213,6 +213,18 @@ def test_what_cannot_be_read_after_several_tries_names_part_and_bytes(local: Pat
         pool.tokens(0)
 
 
+def test_where_signed_urls_are_refused_ranges_are_asked_for_without_and_once(
+    local: Path, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AWS_OF_THIS_TEST", "a store of its own")
+    pool = open_pool(URL, "english")
+    pool.offsets  # noqa: B018
+    proxy.fault, before = (lambda *_: "403"), proxy.ranges
+    for number in range(3):
+        assert pool.tokens(number).tolist() == DOCUMENTS[number].tolist()
+    assert proxy.ranges == before + 4
+
+
 def test_no_message_holds_what_signs_a_url(local: Path, proxy: Proxy):
     """Who reads a log may not read the object with it."""
     pool = open_pool(URL, "english")

@@ -35,6 +35,7 @@ class Signer:
         """``system``: the file system of `s3fs`."""
         self._system = system
         self._urls: dict[str, tuple[str, float]] = {}
+        self._rests_until = 0.0
         # What says more in a request than range and version is left to the store's package.
         self._is_plain = not (
             getattr(system, "s3_additional_kwargs", None) or getattr(system, "req_kw", None)
@@ -47,7 +48,7 @@ class Signer:
             OSError: the store is busy or broken.
             Exception: what the store's package raises where there is no connection.
         """
-        if not self._is_plain:
+        if not self._is_plain or monotonic() < self._rests_until:
             return None
         bucket, _, key = path.partition("/")
         await self._system.set_session()
@@ -65,6 +66,9 @@ class Signer:
         if answer.status_code >= 500:
             raise OSError(f"HTTP {answer.status_code}")
         self._urls.pop(path, None)
+        if answer.status_code in (401, 403):
+            # Credentials that ran out, a clock that is wrong, a policy: each range would be asked for twice.
+            self._rests_until = monotonic() + RESIGNED_SECONDS
         return None
 
     async def _url(self, client: Any, path: str, params: dict[str, str]) -> str:
