@@ -21,7 +21,7 @@ from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.reasons import added
 from recipe.pools.splits import SPLIT
-from recipe.pools.workplace import is_used, write_durably
+from recipe.pools.workplace import is_used, tidy, write_durably
 
 SINCE = "left_out_since"
 """Key of a card's ``source``: documents left out since the records were read, by reason."""
@@ -39,7 +39,9 @@ def existing_copy(path: Path, pool: Pool, source: Mapping[str, Any]) -> Pool | N
         said = read_card(path).source
         origin = said.get(COPIED, {}).get("fingerprint")
         if origin == pool.fingerprint and all(said.get(key) == value for key, value in source.items()):
-            return _finished(pool, path)
+            tidy(path)
+            _write_beside(pool, path)  # an older version gave copies their names before
+            return open_pool(path, path.name)
     kind = "another pool" if (path / CARD_NAME).is_file() else "something that is no pool"
     raise RecipeError.single(
         str(path), str(path), given=kind, expected="a new folder, or the same pool",
@@ -74,11 +76,11 @@ def write_copy(  # noqa: PLR0913  what may differ from the pool that is copied
     dropped = added(pool.card.dropped, left_out)
     since = added(pool.card.source.get(SINCE, {}), left_out if elsewhere is None else elsewhere)
     source = {**readings_of(pool.card), **source, **({SINCE: since} if since else {})}
-    copy_documents(
+    return copy_documents(
         pool, chosen, path, source=source, dropped=dropped,
         tags=lambda row: row.tags if (said := tags(row.document)) is None else said,
-    ).close()  # fmt: skip
-    return _finished(pool, path)
+        beside=lambda folder: _write_beside(pool, folder),
+    )  # fmt: skip
 
 
 def readings_of(card: Card) -> dict[str, Any]:
@@ -97,7 +99,7 @@ def readings_of(card: Card) -> dict[str, Any]:
     return {"read": read, **({SPLIT: {**splits[0], "documents": documents}} if splits else {})}
 
 
-def _finished(pool: Pool, path: Path) -> Pool:
+def _write_beside(pool: Pool, path: Path) -> None:
     """What is said beside the documents goes along: the summary of the text, and how it was prepared."""
     card, record = read_card(path), pool.path / RECORD_NAME
     if record.is_file() and not (path / RECORD_NAME).exists():
@@ -107,4 +109,3 @@ def _finished(pool: Pool, path: Path) -> Pool:
         write_durably(path / RECORD_NAME, sealed_record(path, plain))
     if card.about is None and pool.card.about:
         write_durably(path / CARD_NAME, card_text(replace(card, about=dict(pool.card.about))))
-    return open_pool(path, path.name)

@@ -42,6 +42,7 @@ def copy_documents(  # noqa: PLR0913  what may differ from the pool that is copi
     dropped: Mapping[str, Any] | None = None,
     source: Mapping[str, Any] | None = None,
     part_tokens: int | None = None,
+    beside: Callable[[Path], None] | None = None,
 ) -> Pool:
     """Write some documents of a pool as another pool, in their order, and open it.
 
@@ -57,6 +58,7 @@ def copy_documents(  # noqa: PLR0913  what may differ from the pool that is copi
         dropped: what was left out, by reason, beside what the card of ``pool`` says.
         source: what the card says beside what the documents are from.
         part_tokens: stored tokens of a part at most.
+        beside: as `PoolWriter.close` takes it.
 
     Raises:
         RecipeError: imported token files, no document chosen, something at ``out``, a full disk.
@@ -93,7 +95,7 @@ def copy_documents(  # noqa: PLR0913  what may differ from the pool that is copi
         left_out: dict[str, Any] = {**card.dropped, **(dropped or {})}
         if lost:
             left_out[LOST_NEEDS] = lost
-        return writer.close(dropped=left_out)
+        return writer.close(dropped=left_out, beside=beside)
 
 
 def _numbers(pool: Pool, chosen: NDArray[Any]) -> NDArray[np.int64]:

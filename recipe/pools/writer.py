@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,11 +172,15 @@ class PoolWriter:
             self._long = front, body
             self._flush()
 
-    def close(self, *, dropped: Mapping[str, Any] | None = None) -> Pool:
+    def close(
+        self, *, dropped: Mapping[str, Any] | None = None, beside: Callable[[Path], None] | None = None
+    ) -> Pool:
         """Finish the pool and open it.
 
         Args:
             dropped: what was left out, by reason; plain values for the card.
+            beside: writes what else belongs into the folder, which has its card by then, before it gets its
+                name; called again after an interruption.
 
         Raises:
             RecipeError: an id is out of range or repeated, a group's documents are scattered, a section
@@ -186,6 +190,8 @@ class PoolWriter:
         with self._place.disk_errors():
             if not self._is_whole():
                 close_pool(self._place.folder, self.settings, self._finished, dropped or {}, self._extends)
+            if beside is not None:
+                beside(self._place.folder)
             self._place.sync()
             remove_notes(self._place.folder)
             self._place.publish()

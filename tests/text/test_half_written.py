@@ -1,11 +1,20 @@
 """Preparations that end badly: what is wrong leaves nothing, what is cut goes on to the same bytes."""
 
+import os
+import signal
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from recipe.errors import RecipeError
+from recipe.pools import open_pool
+from recipe.pools.about import describe_pool
+from recipe.pools.dedup import dedup_pools
+from recipe.pools.renumbering import copy_without
 from recipe.pools.splits import parse_split
+from recipe.pools.splitting import split_pool
 from recipe.pools.workplace import Workplace, move_whole
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool, prepare_splits
@@ -110,3 +119,51 @@ def test_the_lock_of_a_writer_at_work_stays(tmp_path):
     move_whole(place.folder, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["card.json", "writer.lock"]
     place.release()
+
+
+COPIES = {
+    "renumber": lambda old, out: copy_without(old, np.array([3]), out, reason="asked"),
+    "dedup": lambda old, out: dedup_pools([old.path], out),
+    "split": lambda old, out: split_pool(old, SPLIT, out),
+}
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_is_seen_when_all_that_is_said_beside_it_is_there(tmp_path, copy):
+    """Killed at a file that it opens, renames or removes, it goes on to the same bytes."""
+    write_jsonl(tmp_path / "a.jsonl", [{"text": f"text {i % 20}"} for i in range(24)])
+    old = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "old", BYTES, options())
+    describe_pool(old.path, {"kind": "public"})
+    old = open_pool(old.path, "old")
+    COPIES[copy](old, tmp_path / "whole")
+    whole = contents(tmp_path / "whole")
+    for cut in range(1, 200, 2 if copy == "renumber" else 7):
+        out = tmp_path / f"out{cut}"
+        if killed(cut, out, lambda out=out: COPIES[copy](old, out)):
+            for card in out.rglob("card.json"):
+                if ".partial" not in str(card):
+                    assert b"public" in card.read_bytes() and (card.parent / "prepare.json").is_file()
+            if copy != "renumber" or not out.exists():  # else it is whole
+                COPIES[copy](old, out)
+                assert contents(out) == whole
+        else:
+            break
+    assert cut > 10
+
+
+def killed(cut, out, call):
+    """Whether a call ended with a kill at the operation on files of a folder that is number ``cut``."""
+    if pid := os.fork():
+        return os.waitpid(pid, 0)[1] != 0
+    left = [cut]
+
+    def hook(event, args):
+        writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+        if (writes or event in ("os.rename", "os.remove")) and str(args[0]).startswith(str(out)):
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+    call()
+    os._exit(0)
