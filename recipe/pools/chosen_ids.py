@@ -74,17 +74,16 @@ class ChosenIds:
             held = run[self._holds(run)]
             listed[held["number"].astype(np.int64)] = True
             known.append(held)
-        found = int(np.count_nonzero(listed))
-        if found != len(self.hashes):
-            given = f"{len(self.hashes):,} ids, of which {min(found, len(self.hashes)):,} are of documents"
-            if found > len(self.hashes):
-                given = (
-                    f"{len(self.hashes):,} ids of {found:,} documents: a number and a text are written alike"
-                )
-            elif unknown := self._unknown(np.concatenate(known)):
-                given += (
-                    f"; of none: {', '.join(map(repr, unknown))}{', …' if len(unknown) == _SHOWN else ''}"
-                )
+        run = np.concatenate(known)
+        run = run[np.lexsort((run["low"], run["high"]))]
+        found, of = len(run), int(np.count_nonzero(~repeats_last(run["high"], run["low"])))
+        if found != len(self.hashes) or of != found:
+            given = f"{len(self.hashes):,} ids of {found:,} documents: a number and a text are written alike"
+            if of < len(self.hashes):
+                unknown = self._unknown(run)
+                given = f"{len(self.hashes):,} ids, of which {of:,} are of documents"
+                more = ", …" if len(unknown) == _SHOWN else ""
+                given += f"; of none: {', '.join(map(repr, unknown))}{more}" if unknown else ""
             raise RecipeError.single(
                 f"pool {pool.name}", str(pool.path), given=given, expected="ids of its documents, each once",
                 fix="hand its texts out again (recipe pools texts), and take the ids from there",
@@ -98,11 +97,10 @@ class ChosenIds:
         return {"keep" if self.keep else "drop": len(self.hashes), "hash": digest, **named}
 
     def _unknown(self, known: NDArray[Any]) -> list[int | str]:
-        """The first ids of the list that are not among some hashes."""
+        """The first ids of the list that are not among some hashes, which are sorted."""
         found: list[int | str] = []
         if self.again is None:
             return found
-        known = known[np.lexsort((known["low"], known["high"]))]
         unknown = ChosenIds(self.keep, self.hashes[~ChosenIds(self.keep, known)._holds(self.hashes)])
         left = iter(self.again())
         while len(found) < _SHOWN and (some := list(islice(left, _PIECE))):

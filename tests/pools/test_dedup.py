@@ -240,6 +240,9 @@ def test_ids_choose_what_may_stay(tmp_path):
     make(tmp_path / "b", ["a", "b"], ids=[1, "1"])
     with pytest.raises(RecipeError, match="written alike"):
         dedup_pools([tmp_path / "b"], tmp_path / "no", ids=ChosenIds.of(["1"], keep=True))
+    two = ["1", "nobody"]  # as many as documents are called so
+    with pytest.raises(RecipeError, match="2 ids, of which 1 are of documents; of none: 'nobody'"):
+        dedup_pools([tmp_path / "b"], tmp_path / "no", ids=ChosenIds.of(two, keep=False, again=lambda: two))
     with pytest.raises(RecipeError, match="one pool"):
         dedup_pools([tmp_path / "a", tmp_path / "b"], tmp_path / "no", ids=ChosenIds.of(["1"], keep=True))
 
