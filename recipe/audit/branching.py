@@ -10,6 +10,7 @@ from recipe.audit import bases
 from recipe.audit.account import Plain
 from recipe.audit.chain import Entry
 from recipe.audit.controlled import differences, unfixed, unnamed
+from recipe.audit.coverage import LEDGER_GONE
 from recipe.audit.findings import shown
 from recipe.audit.following import Following
 from recipe.audit.intent import Intent
@@ -179,7 +180,7 @@ def _grid(course: Following, entry: Entry, said: Mapping[str, Any], parent: Pare
     state, layout = parent.state, parent.terms.intent.layouts[parent.state.stage]
     place = None if course.folder is None else find_parent(course.folder, said)
     if place is None:
-        course.of_parent = f"parent: {said.get('path')} is not here; its ledger was not looked at"
+        course.of_parent = f"parent: {said.get('path')} {LEDGER_GONE}"
         planned = sequence(course.created.get("grid"), "grid")[-1:]
         ways = min(state.stage_positions, layout.length), min(state.chunk * layout.chunk, layout.length)
         return planned * 2 if planned and planned[0] in ways else [ways[0]] * 2

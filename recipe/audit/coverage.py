@@ -10,6 +10,9 @@ from typing import Any
 from recipe.audit.sampling import Detection
 
 _SHOWN = 20
+LEDGER_GONE = "is not here; its ledger was not looked at"
+FILES_GONE = "not here, and not compared"
+"""How sentences on a parent, or on the files of the main job, end where these were not looked at."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +72,18 @@ class Coverage:
         """
         if self.chain_only:
             return ()
-        return (*self._lost(), *(said for said in (self.parent, self.files) if "not here" in said))
+        gone = [(self.parent, self.is_parent_gone), (self.files, self.are_files_gone)]
+        return (*self._lost(), *(said for said, is_gone in gone if is_gone))
+
+    @property
+    def is_parent_gone(self) -> bool:
+        """Whether the ledger that a branch started from could not be looked at."""
+        return self.parent.endswith(LEDGER_GONE)
+
+    @property
+    def are_files_gone(self) -> bool:
+        """Whether the files of the main job could not be."""
+        return self.files.endswith(FILES_GONE)
 
     def _lost(self) -> list[str]:
         rows = f"{self.unavailable:,} rows could not be computed again: their pools are not there"

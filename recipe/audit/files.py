@@ -14,6 +14,7 @@ from pathlib import Path
 
 from recipe.audit.account import Plain
 from recipe.audit.course import Course
+from recipe.audit.coverage import FILES_GONE
 from recipe.audit.record import read_sealed
 from recipe.pools import Finding
 from recipe.run.canonical import hash_of
@@ -31,7 +32,7 @@ def check_files(folder: Path, course: Course, *, full: bool) -> tuple[list[Findi
     if stated is None:
         return [], ""
     if not (folder / FOLDER).is_dir():
-        return [], f"files of {FOLDER}: not here, and not compared"
+        return [], f"files of {FOLDER}: {FILES_GONE}"
     where, step, link = stated
     contents, reached = _on_record(folder, step)
     if reached != link:

@@ -177,8 +177,8 @@ def _verdict(findings: int, checked: Coverage) -> str:
     if checked.chain_only:
         return "nothing is wrong with the chain; its numbers were not looked at"
     open_pools = [name for name, how in checked.pools.items() if _is_open(how)]
-    left = ["the ledger it branched from"] if "not here" in checked.parent else []
-    left += ["the files it wrote"] if "not here" in checked.files else []
+    left = ["the ledger it branched from"] if checked.is_parent_gone else []
+    left += ["the files it wrote"] if checked.are_files_gone else []
     left += [f"{checked.unavailable:,} rows without their pools"] if checked.unavailable else []
     left += [f"{checked.outside:,} rows that were not asked for"] if checked.outside else []
     sampled = checked.replayable - len(checked.replayed) if checked.sample_seed is not None else 0

@@ -135,7 +135,7 @@ def _duplicates_fix(given: object) -> str:
     if isinstance(given, int | float | str) and not isinstance(given, bool):
         try:
             number = Fraction(str(given))
-        except ValueError:
+        except (ValueError, ZeroDivisionError):
             number = Fraction(0)
         if 0 < number <= 100:
             part = percent_text(number if number <= 1 else number / 100)

@@ -244,6 +244,14 @@ def test_a_parent_that_is_not_here_is_said_and_no_finding(branch):
     audit = recipe.audit_run(branch)
     assert audit.findings == ()
     assert any("its ledger was not looked at" in line for line in audit.checked.lines())
+    assert audit.checked.is_parent_gone and len(audit.checked.unchecked) == 1
+
+
+def test_a_parent_in_a_folder_of_any_name_was_looked_at(branch):
+    elsewhere = branch.parent.rename(branch.parent.with_name("not here"))
+    audit = recipe.audit_run(elsewhere / branch.name)
+    assert "not here" in audit.checked.parent
+    assert not audit.checked.is_parent_gone and audit.checked.unchecked == ()
 
 
 def test_another_parents_manifest_is_named(branch):

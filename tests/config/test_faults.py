@@ -91,6 +91,7 @@ FAULTS = [
     ({"stages.short.slicing.density": {"middle": "50%"}}, f"{SLICING}.density.middle", "a number, 0..1", "like 0.5"),
     ({"stages.short.slicing.density": {}}, f"{SLICING}.density", "some of head, middle, tail", "write {middle: 0.5}"),
     ({"stages.short.slicing.duplicates": "dorp"}, f"{SLICING}.duplicates", "one of keep, drop, or percent text", "did you mean 'drop'?"),
+    ({"stages.short.slicing.duplicates": "1/0"}, f"{SLICING}.duplicates", "one of keep, drop, or percent text", "or 80%"),
     ({"stages.short.slicing.duplicates": 0.8}, f"{SLICING}.duplicates", "one of keep, drop, or percent text", "80%"),
     ({"stages.short.slicing.duplicates": "0%"}, f"{SLICING}.duplicates", "above 0% and up to 100%", "or keep"),
     ({"stages.short.slicing.duplicates": "101%"}, f"{SLICING}.duplicates", "above 0% and up to 100%", "drop for 100%"),
