@@ -214,6 +214,12 @@ def test_marks_in_a_text_are_text_unless_asked_for(twins):
         assert load_tokenizer(asked.spec).fingerprint() == asked.fingerprint()
 
 
+def test_a_tokenizer_is_called_by_its_folder_also_from_inside_it(tmp_path, monkeypatch):
+    plain, _ = make_twins(tmp_path, "gpt2")
+    monkeypatch.chdir(tmp_path)
+    assert load_tokenizer(plain.name).name == load_tokenizer(plain).name == tmp_path.name
+
+
 def test_gpt2s_pair_is_the_same_tokenizer_as_its_ranks(tmp_path):
     plain, ranks = make_twins(tmp_path, "gpt2")
     content = json.loads(plain.read_text())["model"]

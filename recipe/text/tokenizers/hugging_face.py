@@ -49,7 +49,8 @@ class JsonTokenizer:
         """
         self.path = path / "tokenizer.json" if path.is_dir() else path
         self.spec = f"{path}{SPECIALS if specials else ''}"
-        self.name = self.path.parent.name if self.path.name == "tokenizer.json" else self.path.stem
+        folder = self.path.absolute().parent.name
+        self.name = folder if self.path.name == "tokenizer.json" else self.path.stem
         self._tokenizer = _read(self.path)
         self._specials, self._encoded = specials, 0
         self._tokenizer.encode_special_tokens = not specials

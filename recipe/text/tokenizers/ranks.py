@@ -40,7 +40,7 @@ class RankTokenizer:
         self.ranks: Ranks = read_ranks(path)
         self.files = self.ranks.files
         self.spec = f"{path}{SPECIALS if specials else ''}"
-        self.name = path.parent.name if path.name in _PLAIN_NAMES else path.stem
+        self.name = path.absolute().parent.name if path.name in _PLAIN_NAMES else path.stem
         self.normaliser = "NFC" if self.ranks.nfc else "none"
         self._specials = specials
         marks = dict(self.ranks.special_tokens)

@@ -41,7 +41,7 @@ class SentencePieceTokenizer:
         self.path = path
         self.files: tuple[Path, ...] = (path,)
         self.spec = str(path)
-        self.name = path.parent.name if path.name == "tokenizer.model" else path.stem
+        self.name = path.absolute().parent.name if path.name == "tokenizer.model" else path.stem
         self._processor = _load(path)
         self.vocab_size = int(self._processor.get_piece_size())
         pieces = [self._processor.id_to_piece(number) for number in range(self.vocab_size)]
