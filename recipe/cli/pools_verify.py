@@ -30,10 +30,11 @@ Examples:
   recipe pools verify pools/web --tokenizer tokenizers/ours --sources texts
   recipe pools verify megatron/part_00 --eos 0
 
-Small files are always hashed whole, of token files a share (1 %, or --sample). --full reads everything: every
-file's hash; offsets, indices, units and document table against each other and against the tokens, document by
-document; ids that occur once; counts that add up. A byte that was changed anywhere is named with its file.
-With the tokenizer: whether decode(encode(text)) is the text, or the tokenizer's own normalisation of it.
+Files beside the tokens are hashed whole up to 64 MiB each, of token files a share (1 %, or --sample). --full
+reads everything: every file's hash; offsets, indices, units and document table against each other and against
+the tokens, document by document; ids that occur once; counts that add up. A byte that was changed anywhere is
+named with its file. With the tokenizer: whether decode(encode(text)) is the text, or the tokenizer's own
+normalisation of it.
 """
 
 

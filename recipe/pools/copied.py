@@ -74,13 +74,19 @@ def write_copy(  # noqa: PLR0913  what may differ from the pool that is copied
         RecipeError: as ``copy_documents``.
     """
     dropped = added(pool.card.dropped, left_out)
-    since = added(pool.card.source.get(SINCE, {}), left_out if elsewhere is None else elsewhere)
+    since = added(left_out_since(pool.card), left_out if elsewhere is None else elsewhere)
     source = {**readings_of(pool.card), **source, **({SINCE: since} if since else {})}
     return copy_documents(
         pool, chosen, path, source=source, dropped=dropped,
         tags=lambda row: row.tags if (said := tags(row.document)) is None else said,
         beside=lambda folder: _write_beside(pool, folder),
     )  # fmt: skip
+
+
+def left_out_since(card: Card) -> dict[str, int]:
+    """Documents that copies left out since the records were read, by reason: of pools it extends, too."""
+    parts = [card.source, *(entry["source"] for entry in card.source.get(EXTENDS, ()))]
+    return reduce(added, (part.get(SINCE, {}) for part in parts))
 
 
 def readings_of(card: Card) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recipe.pools.adopting import EXTENDS
 from recipe.pools.card import Card
-from recipe.pools.copied import SINCE
+from recipe.pools.copied import left_out_since
 from recipe.pools.lengths import body_lengths, length_bits
 from recipe.pools.listing import listed
 from recipe.pools.pool import Pool
@@ -80,7 +80,7 @@ def left_out(card: Card) -> dict[str, Any]:
             others = {k: n for k, n in one[SPLIT]["documents"].items() if k != one[SPLIT]["name"]}
             elsewhere += sum(others.values())
     read = sum(one["read"]["read"] for one in readings)
-    since = card.source.get(SINCE, {})  # what a copy of the pool left out was a document when it was read
+    since = left_out_since(card)  # what a copy of the pool left out was a document when it was read
     reasons.update(since)
     told = {reason: count for reason, count in reasons.items() if count}
     adds_up = read == kept - sum(since.values()) + sum(told.values())

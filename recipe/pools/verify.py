@@ -40,6 +40,10 @@ from recipe.pools.origins import AS_WRITTEN, check_origin_indices, check_origin_
 from recipe.pools.table import DocumentTable
 
 Check = Callable[[], list[Finding]]
+SMALL_FILE = 64 << 20
+"""Bytes of a file beside the tokens that is always hashed whole."""
+_HASHED = (HASHES_NAME, ORIGIN_HASHES_NAME, WITHDRAWN_NAME)
+"""Files that are hashed in any case, where the blocks are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,9 @@ def verify_own(
 ) -> list[Finding]:
     """Findings of an own pool; ``sample`` None reads everything.
 
-    Sizes, the hashes of the small files and the chosen blocks are always compared; offsets, indices
-    and the document table in full only when everything is read. Blocks are hashed in threads.
+    Sizes, the hashes of the files beside the tokens, if they are small, and the chosen blocks are always
+    compared; all of them, and offsets, indices and the document table against each other, only when
+    everything is read. Blocks are hashed in threads.
     """
     checks: list[Check] = []
     findings: list[Finding] = []
@@ -104,6 +109,9 @@ def verify_own(
         checks += [lambda: _check_leads(folder, card), lambda: _check_table(folder, card)]
         if card.origin_parts:
             checks += [lambda: check_origin_indices(folder, card), lambda: check_origin_rows(folder, card)]
+    else:
+        small = [name for name, file in card.files.items() if file.bytes <= SMALL_FILE]
+        checks += [lambda name=name: _check_hash(folder, card, name) for name in small if name not in _HASHED]  # type: ignore[misc]
     if WITHDRAWN_NAME in card.files:
         checks += [lambda: _check_hash(folder, card, WITHDRAWN_NAME)]
     with ThreadPoolExecutor(cpu_count() or 1) as threads:

@@ -28,7 +28,7 @@ def sparse_pool(
     """A pool of ``num_documents`` documents of ``tokens_each`` zeros (uint16, no marks, ids 0..n-1).
 
     Offsets (8 bytes a document) are written in full; token files and indices are holes of the right
-    size, the table is empty. The hashes of token blocks and of the offsets are true, others are not.
+    size, the table is empty. The hashes of token blocks and of files beside them are true, others are not.
     """
     path.mkdir(parents=True)
     bounds = [index * num_documents // num_parts for index in range(num_parts + 1)]
@@ -72,7 +72,7 @@ def sparse_pool(
         source={"sparse": True},
         parts=tuple(parts),
         files={
-            file: FileRecord(bytes=(path / file).stat().st_size, hash=_hash(path / file))
+            file: FileRecord(bytes=(path / file).stat().st_size, hash=file_hash(path / file))
             for file in ("offsets.npy", "hashes.npy", "documents.parquet")
         },
     )
@@ -99,7 +99,3 @@ def _sparse_part(path: Path, index: int, documents: int, tokens_each: int) -> tu
         rows_hash="0" * 64,
     )
     return record, blocks
-
-
-def _hash(path: Path) -> str:
-    return file_hash(path) if path.name == "offsets.npy" else "0" * 64

@@ -7,12 +7,14 @@ import json
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recipe.errors import RecipeError
 from recipe.pools.beside import QUARANTINE_NAME
+from recipe.pools.renumbering import copy_without
 from recipe.pools.sheet import left_out
 from recipe.pools.splits import parse_split
 from recipe.text.preparation import PrepareOptions
@@ -128,3 +130,17 @@ def check(pools, out, wanted, num_old):
     left = sum(tally.get(key) or 0 for key in ("duplicate", "other_split", "empty"))
     assert tally["read"] == tally["kept"] + left + len(rows), gone
     assert all(left_out(pool.card)["adds_up"] for pool in pools.values())
+
+
+def test_what_a_copy_left_out_is_counted_in_pools_that_extend_it(tmp_path):
+    """Withdrawn and renumbered, extended, and renumbered again: every record read is still accounted for."""
+    for name in "ab":
+        write_jsonl(tmp_path / f"{name}.jsonl", [{"text": f"{name} {i}"} for i in range(6)])
+    old = prepare_pool([tmp_path / "a.jsonl"], tmp_path / "old", BYTES, PrepareOptions(workers=1))
+    less = copy_without(old, np.array([1, 4]), tmp_path / "less", reason="asked")
+    more = PrepareOptions(workers=1, extends=less.path)
+    longer = prepare_pool([tmp_path / "b.jsonl"], tmp_path / "longer", BYTES, more)
+    last = copy_without(longer, np.array([0]), tmp_path / "last", reason="asked")
+    for pool, gone in ((less, 2), (longer, 2), (last, 3)):
+        found = left_out(pool.card)
+        assert (found["adds_up"], found["reasons"]) == (True, {"withdrawn": gone})
