@@ -22,7 +22,7 @@ MAX_VOCAB = 1 << 31
 _NARROW_VOCAB = 1 << 16
 
 
-ALIKE = ("tokenizer", "vocab_size", "bos", "eos")
+ALIKE = ("vocab_size", "bos", "eos", "tokenizer")
 """What pools must have in common for their documents to stand in one pool."""
 
 

@@ -42,11 +42,16 @@ def write_durably(path: Path, data: bytes) -> None:
 def written_durably(path: Path) -> Iterator[BinaryIO]:
     """A file to be written that is there whole, or not at all."""
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):  # what went wrong first is told
+            temporary.unlink(missing_ok=True)
+        raise
     sync(path.parent)
 
 

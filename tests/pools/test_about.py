@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import signal
 
 import pytest
 
@@ -117,3 +120,19 @@ def test_a_run_goes_on_over_a_pool_that_was_described(pool, tmp_path):
 def test_files_of_others_carry_no_card(tmp_path):
     with pytest.raises(RecipeError, match=r"no card\.json"):
         describe_pool(tmp_path, {"kind": "public"})
+
+
+def test_a_full_disk_leaves_the_card_as_it_was_and_nothing_beside_it(pool):
+    """The system refuses files above a size: to the writer it is as a full disk. F06."""
+    before = {path.name: path.read_bytes() for path in pool.iterdir()}
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+        try:
+            describe_pool(pool, {"kind": "public"})
+        except OSError:
+            os._exit(7)
+        os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert {path.name: path.read_bytes() for path in pool.iterdir()} == before
