@@ -17,14 +17,28 @@ from recipe.pools.pool import Pool
 from recipe.pools.splits import SPLIT
 
 _TRAINING = ("train", "training")
+_MEASURED = (
+    "held",
+    "heldout",
+    "holdout",
+    "val",
+    "valid",
+    "validation",
+    "dev",
+    "test",
+    "eval",
+    "evaluation",
+    "exam",
+)
 
 
 def held_out_side(source: Mapping[str, Any]) -> str | None:
     """The name of the split that a pool is, where it is not the one to train on; else None.
 
-    To train on is the one with the largest share, and one that is called so.
+    To train on is the one called train, and the largest of those not called held, test or the like, unless
+    that of train is as large.
 
-    >>> shares = {"train": "97/100", "validation": "3/100"}
+    >>> shares = {"train": "1/2", "validation": "1/2"}
     >>> [held_out_side({"split": {"name": name, "shares": shares}}) for name in shares]
     [None, 'validation']
     """
@@ -32,8 +46,12 @@ def held_out_side(source: Mapping[str, Any]) -> str | None:
     if not isinstance(said, Mapping) or said.get("name") not in said.get("shares", ()):
         return None
     name, shares = str(said["name"]), {key: Fraction(share) for key, share in said["shares"].items()}
-    trains = name.lower() in _TRAINING or shares[name] == max(shares.values())
-    return None if trains else name
+    called = {key for key in shares if key.lower() in _TRAINING}
+    others = {key for key in shares if key.lower().replace("_", "").replace("-", "") not in _MEASURED}
+    most = max(shares[key] for key in others or shares)
+    largest = {key for key in others or shares if shares[key] == most}
+    trains = called if called & largest else called | largest
+    return None if name in trains else name
 
 
 def superseded(pools: Mapping[str, Pool]) -> dict[str, str]:

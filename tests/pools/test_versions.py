@@ -79,9 +79,15 @@ def test_sides_of_one_split_stay_and_the_pool_that_was_split_and_an_older_split_
         ({"a": "1/2", "b": "1/2"}, set()),
         ({"train": "1/10", "rest": "9/10"}, set()),
         ({"most": "9/10", "few": "1/10"}, {"few"}),
+        ({"train": "1/2", "held": "1/2"}, {"held"}),
+        ({"train": "1/2", "check": "1/2"}, {"check"}),
+        ({"train": "1/10", "held_out": "9/10"}, {"held_out"}),
+        ({"web": "1/2", "Held-Out": "1/4", "exam": "1/4"}, {"Held-Out", "exam"}),
+        ({"test": "3/4", "eval": "1/4"}, {"eval"}),
+        ({"web": "1/4", "test": "3/4"}, {"test"}),
     ],
 )
-def test_held_out_is_every_side_but_the_largest(shares, held):
+def test_held_out_is_every_side_that_is_not_called_train_nor_the_largest_of_the_others(shares, held):
     sides = {name: held_out_side({"split": {"name": name, "shares": shares}}) for name in shares}
     assert {name for name, side in sides.items() if side == name} == held
     assert held_out_side({}) is None
