@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from recipe.audit.spread import Counted
 from recipe.pools import Pool
 from recipe.pools.table import row_groups
+from recipe.pools.tags import tag_values
 
 MOST_VALUES = 50
 """Values of a tag that are told apart, those with most tokens; the others are added up."""
@@ -59,7 +59,7 @@ def by_tags(pool: Pool, counted: Counted | None) -> Tags | None:
     for met, (text, numbers) in enumerate(_by_text(pool, counted)):
         if met == MOST_TEXTS:
             return None
-        for key, value in _values(text):
+        for key, value in tag_values(text):
             found.setdefault(key, {}).setdefault(value, Tagged()).add(numbers)
     return {key: _shortened(values) for key, values in sorted(found.items())}
 
@@ -82,13 +82,6 @@ def _by_text(pool: Pool, counted: Counted | None) -> Iterator[tuple[str, tuple[i
         sums = [np.bincount(codes, weight, len(texts.dictionary) + 1).astype(np.int64) for weight in weights]
         for code, text in enumerate(texts.dictionary.to_pylist(), start=1):
             yield text, tuple(int(column[code]) for column in sums)
-
-
-def _values(text: str) -> Iterator[tuple[str, str]]:
-    """Tags and their values as texts."""
-    tags = json.loads(text)
-    for key, value in tags.items() if isinstance(tags, dict) else ():
-        yield str(key), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _shortened(values: Mapping[str, Tagged]) -> dict[str, Tagged]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from recipe.pools.pool import Pool
 from recipe.pools.table import row_groups
+from recipe.pools.tags import tag_values
 
 CANDIDATES = 1 << 14
 """Values of a tag that are remembered at once, at least; twice as many at most."""
@@ -25,7 +25,7 @@ class Value:
     """Documents in which a tag has one value."""
 
     value: str
-    """A text as it is, anything else as JSON."""
+    """A text as it is, anything else as JSON; a list sorted, each value once."""
     documents: int
     tokens: int
     """Their body tokens."""
@@ -126,17 +126,10 @@ def _said(pool: Pool) -> Iterator[tuple[str, str, int, int]]:
         sums = _sums(codes, tokens, len(texts.dictionary))
         for code, text in enumerate(texts.dictionary.to_pylist(), start=1):
             if documents[code]:
-                for key, value in _values(text):
+                for key, value in tag_values(text):
                     yield key, value, int(documents[code]), int(sums[code])
 
 
 def _sums(codes: NDArray[Any], weights: NDArray[Any], most: int) -> NDArray[np.int64]:
     """Whole numbers added up by code; a row group's are exact as floats."""
     return np.bincount(codes, weights, most + 1).astype(np.int64)
-
-
-def _values(text: str) -> Iterator[tuple[str, str]]:
-    """Tags of a document and their values as texts."""
-    tags = json.loads(text)
-    for key, value in tags.items() if isinstance(tags, dict) else ():
-        yield str(key), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

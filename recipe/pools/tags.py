@@ -47,6 +47,35 @@ def joined_texts(kept: str | None, others: Iterable[str]) -> dict[str, Any] | No
     return None if joined == own else joined
 
 
+def tag_values(text: str) -> Iterator[tuple[str, str]]:
+    """Tags, as JSON, and their values as texts to count by: a text as it is, anything else as JSON.
+
+    A list is a set: whatever the order of its values, it is one value.
+
+    >>> list(tag_values('{"lang":["fr","en","fr"],"site":"b","stars":3}'))
+    [('lang', '["en", "fr"]'), ('site', 'b'), ('stars', '3')]
+    """
+    tags = json.loads(text)
+    for key, value in tags.items() if isinstance(tags, dict) else ():
+        yield str(key), value if isinstance(value, str) else json.dumps(_in_order(value), ensure_ascii=False)
+
+
+def _in_order(value: Any) -> Any:
+    """A value with its lists sorted, each value once, and the keys of its mappings sorted."""
+    if isinstance(value, list):
+        found = {canonical_json(one): one for one in map(_in_order, value)}
+        return sorted(found.values(), key=_place)
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return value
+
+
+def _place(value: Any) -> tuple[bool, Any]:
+    """Numbers by size, then everything else by its JSON."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return not is_number, value if is_number else canonical_json(value)
+
+
 def _joined(own: Any, others: list[Any]) -> Any:
     said = [other for other in others if other is not None]
     if isinstance(own, Mapping | None) and said and all(isinstance(other, Mapping) for other in said):

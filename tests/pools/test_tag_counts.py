@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recipe
+from recipe.audit.tags import by_tags
 from recipe.pools import tag_counts as module
 from recipe.pools.tag_counts import Value, tag_counts
 
@@ -58,3 +59,14 @@ def test_values_are_exact_however_few_are_remembered(tmp_path_factory, numbers, 
     assert (tag.documents, tag.tokens) == (len(numbers), sum(tokens.values()))
     if remembered * 2 > len(true):
         assert (tag.values, len(tag.top)) == (len(true), min(most, len(true)))
+
+
+def test_a_list_of_values_is_one_value_in_whatever_order_it_was_joined(tmp_path):
+    """Which copy of a text stayed decides the stored order; what is counted is the set."""
+    tags = [{"lang": ["en", "fr"]}, {"lang": ["fr", "en"]}, {"lang": "en"}, {"m": {"l": ["b", "a", "a"]}}]
+    with write(tmp_path / "p", tags) as pool:
+        counted, audited = tag_counts(pool, 9), by_tags(pool, None)
+    assert [(one.value, one.documents) for one in counted["lang"].top] == [('["en", "fr"]', 2), ("en", 1)]
+    assert counted["m"].top[0].value == '{"l": ["a", "b"]}'
+    assert audited is not None
+    assert {value: one.documents for value, one in audited["lang"].items()} == {'["en", "fr"]': 2, "en": 1}
