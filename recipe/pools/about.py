@@ -28,6 +28,7 @@ CRAWLED, SYNTHETIC = "crawled", "synthetic"
 KINDS = ("public", "licensed", CRAWLED, "user", SYNTHETIC)
 """Where text may come from: a data set that anybody can get, one used under an agreement, pages collected
 from the web, what users of a service wrote, the output of a model or a program."""
+_SHOWN = 10
 REMOVED = "null"
 """As a value: the key is taken out."""
 
@@ -263,6 +264,13 @@ def card_at(path: Path) -> Card:
     Raises:
         RecipeError: no card of our own is there, or it was changed.
     """
+    sides = sorted(card.parent.name for card in path.glob(f"*/{CARD_NAME}"))
+    if not (path / CARD_NAME).is_file() and sides:
+        fix = f"say it of each: {', '.join(str(path / side) for side in sides[:_SHOWN])}"
+        raise RecipeError.single(
+            str(path), str(path), given=f"a folder that holds the pools {', '.join(sides[:_SHOWN])}",
+            expected="the folder of one pool", fix=fix + (", …" if len(sides) > _SHOWN else ""),
+        )  # fmt: skip
     if not (path / CARD_NAME).is_file():
         raise RecipeError.single(
             str(path), str(path), given="no card.json", expected="the folder of a pool that recipe made",

@@ -20,6 +20,8 @@ from recipe.pools.pool import Pool
 
 _EXACT_DOCUMENTS = 1 << 20
 _SAMPLED_DOCUMENTS = 1 << 16
+_SHOWN = 10
+"""Pools of a folder that are named."""
 
 
 def find_pairs(place: Path) -> list[Path]:
@@ -199,11 +201,18 @@ def common_folder(pairs: Sequence[Path]) -> Path:
 
 
 def _refuse_other_pools(place: Path) -> None:
+    """Several pools are no pool; what each is called is told, and how a pool set names them all."""
     inner = sorted(card.parent for card in place.rglob("card.json"))
     if inner:
+        names = [str(pool.relative_to(place)) for pool in inner]
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        fix = f"name the pool itself: {inner[0]}"
+        if len(names) > 1:
+            fix += f"; or in a recipe all of them, as a set: 'NAME_*': {{path: {place}/*}}"
+        what = f"the {len(names):,} pools" if len(names) > 1 else "the pool"
         raise RecipeError.single(
-            str(place), str(place), given=f"a folder that holds the pool {inner[0].relative_to(place)}",
-            expected="one pool", fix=f"name the pool itself: {inner[0]}",
+            str(place), str(place), given=f"a folder that holds {what} {', '.join(names[:_SHOWN])}{more}",
+            expected="one pool", fix=fix,
         )  # fmt: skip
 
 

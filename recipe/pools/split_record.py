@@ -62,3 +62,13 @@ def has_record(out: Path, pools: Sequence[Pool]) -> bool:
         return [entry["fingerprint"] for entry in said.values()] == [pool.fingerprint for pool in pools]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
+
+
+def split_at(out: Path) -> Mapping[str, Any] | None:
+    """What is said beside the pools of a split: ``shares`` by name, ``salt``; None: the folder holds none."""
+    try:
+        said = json.loads((out / SPLITS_NAME).read_bytes())
+        names, salt = [str(name) for name in said["shares"]], int(said["salt"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return {"shares": {name: str(said["shares"][name]) for name in names}, "salt": salt}

@@ -16,7 +16,7 @@ from recipe.pools.card import CARD_NAME, json_object
 from recipe.pools.opening import open_pool
 from recipe.pools.pool import Pool
 from recipe.pools.settings import PoolSettings
-from recipe.pools.split_record import check_others
+from recipe.pools.split_record import check_others, split_at
 from recipe.pools.splits import SPLIT, Split
 from recipe.pools.workplace import is_used, move_whole, refuse_inside, tidy
 from recipe.text.inputs import Input
@@ -88,7 +88,11 @@ class Target:
         tidy(self.path)
         record = json_object(self.path / RECORD_NAME)
         if not (self.path / CARD_NAME).is_file():
-            raise refused(self.path, "no pool", "choose another folder: only a pool is ever written over")
+            raise refused(
+                self.path,
+                "no pool",
+                "choose another folder: what is no pool is never replaced, nor by --overwrite",
+            )
         found = [
             Problem(_option(key), new, f"{old} (the pool that is there)", "--overwrite, or another folder")
             for key, old, new in differences(record.get("settings", {}), self.settings)
@@ -144,6 +148,8 @@ def targets_of(out: Path, tokenizer: Tokenizer, options: PrepareOptions) -> list
         raise refused(out, "a pool", "choose another folder: splits are pools in a folder of their own")
     if split is not None:
         check_others(out, split)
+    if options.extends is not None:
+        _check_split_folder(options.extends, split)
     found = []
     for index, name in enumerate(names):
         path = out if name is None else out / name
@@ -160,6 +166,24 @@ def targets_of(out: Path, tokenizer: Tokenizer, options: PrepareOptions) -> list
     return found
 
 
+def _check_split_folder(extends: Path, split: Split | None) -> None:
+    """The folder of a split is extended by the same split: texts go where its rule says.
+
+    Raises:
+        RecipeError: another split was named, or none.
+    """
+    said = split_at(extends)
+    if said is None or (extends / CARD_NAME).exists():
+        return
+    wanted = {} if split is None else split.to_plain()
+    if {key: wanted.get(key) for key in said} != said:
+        raise RecipeError.single(
+            "prepare", str(extends), given=f"--split {_shares(wanted)}" if wanted else "no --split",
+            expected=f"one pool; this is the folder of a split: {', '.join(said['shares'])}",
+            fix=f"repeat the split that it was made with: {_as_typed(said)}",
+        )  # fmt: skip
+
+
 def check_split(extends: Pool, split: Split | None, name: str | None) -> None:
     """Refuse to extend a split by documents that are split otherwise, or not at all.
 
@@ -172,15 +196,28 @@ def check_split(extends: Pool, split: Split | None, name: str | None) -> None:
     if said != wanted:
         raise RecipeError.single(
             "prepare", str(extends.path), given=_split_text(wanted), expected=_split_text(said),
-            fix="give the split that it was made with, or leave it out where there was none",
+            fix=_same_split(extends, said),
         )  # fmt: skip
 
 
-def _split_text(said: Mapping[str, Any]) -> str:
+def _same_split(extends: Pool, said: Mapping[str, Any]) -> str:
+    """How to extend a pool as it was made."""
     if not said:
-        return "no split"
-    shares = ",".join(f"{name}={share}" for name, share in said["shares"].items())
-    return f"{said['name']} of {shares}, salt {said['salt']}"
+        return "leave --split out: the pool was made without one"
+    return f"extend all sides together: --extends {extends.path.parent} {_as_typed(said)}"
+
+
+def _as_typed(said: Mapping[str, Any]) -> str:
+    """The options that make a split."""
+    return f"--split {_shares(said)}" + (f" --split-salt {said['salt']}" if said["salt"] else "")
+
+
+def _shares(said: Mapping[str, Any]) -> str:
+    return ",".join(f"{name}={share}" for name, share in said["shares"].items())
+
+
+def _split_text(said: Mapping[str, Any]) -> str:
+    return f"{said['name']} of {_shares(said)}, salt {said['salt']}" if said else "no split"
 
 
 def refused(path: Path, given: str, fix: str) -> RecipeError:

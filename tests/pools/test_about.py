@@ -122,6 +122,13 @@ def test_files_of_others_carry_no_card(tmp_path):
         describe_pool(tmp_path, {"kind": "public"})
 
 
+def test_a_folder_of_pools_is_told_by_the_names_of_its_pools(pool, tmp_path):
+    (tmp_path / "split").mkdir()
+    pool.rename(tmp_path / "split" / "train")
+    with pytest.raises(RecipeError, match="holds the pools train"):
+        describe_pool(tmp_path / "split", {"kind": "public"})
+
+
 def test_a_full_disk_leaves_the_card_as_it_was_and_nothing_beside_it(pool):
     """The system refuses files above a size: to the writer it is as a full disk. F06."""
     before = {path.name: path.read_bytes() for path in pool.iterdir()}

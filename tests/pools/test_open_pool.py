@@ -59,6 +59,13 @@ def test_C05_a_folder_of_pools_is_not_a_pool(folder):
         open_pool(folder.parent, "all")
 
 
+def test_C05_a_folder_of_several_pools_names_each_and_the_set_of_them(folder):
+    shutil.copytree(folder, folder.parent / "q")
+    with pytest.raises(RecipeError, match="the 2 pools p, q") as refused:
+        open_pool(folder.parent, "all")
+    assert f"path: {folder.parent}/*" in refused.value.problems[0].fix
+
+
 def test_C05_the_folder_of_a_pool_being_written_is_refused(folder):
     (folder / "settings.json").touch()
     with pytest.raises(RecipeError, match="never finished") as caught:

@@ -187,6 +187,23 @@ def test_another_split_is_not_extended(tmp_path):
         )
 
 
+def test_the_folder_of_a_split_extended_without_its_split_is_told_what_to_repeat(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", records(40))
+    write_jsonl(tmp_path / "b.jsonl", records(40, first=40))
+    made = parse_split("train=60%,a=20%,b=20%", salt=7)
+    prepare_splits([tmp_path / "a.jsonl"], tmp_path / "old", BYTES, PrepareOptions(split=made))
+    with pytest.raises(RecipeError) as refused:
+        prepare_pool(
+            [tmp_path / "b.jsonl"], tmp_path / "new", BYTES, PrepareOptions(extends=tmp_path / "old")
+        )
+    [problem] = refused.value.problems
+    assert "train, a, b" in problem.expected
+    shares, _, salt = problem.fix.partition("--split ")[2].partition(" --split-salt ")
+    again = PrepareOptions(split=parse_split(shares, salt=int(salt)), extends=tmp_path / "old")
+    pools = prepare_splits([tmp_path / "b.jsonl"], tmp_path / "new", BYTES, again)
+    assert sum(pool.num_documents for pool in pools.values()) == 80
+
+
 ROWS = st.lists(
     st.tuples(st.sampled_from("abcdefghij"), st.sampled_from([None, None, *(f"g{i}" for i in range(6))])),
     min_size=8,
