@@ -12,6 +12,7 @@ from recipe.cli.output import print_json, print_tables, say
 from recipe.config import Recipe, load_recipe
 from recipe.errors import RecipeError
 from recipe.mixing.opening import open_named
+from recipe.pools.foreign.exported import exported_form
 from recipe.pools.foreign.finding import find_foreign
 from recipe.pools.foreign.form import NOTHING_SAID
 from recipe.pools.listing import Listed, list_folder, listed, wrong
@@ -69,7 +70,7 @@ def _token_files(folders: list[Path]) -> list[tuple[Path, str]]:
     found = []
     for folder in folders:
         try:
-            kinds = [one.kind for one in find_foreign(folder, NOTHING_SAID)]
+            kinds = [one.kind for one in find_foreign(folder, exported_form(folder, NOTHING_SAID))]
         except RecipeError:
             kinds = ["token files"]
         found += [(folder, kinds[0])] if kinds else []

@@ -7,7 +7,6 @@ ourselves lie beside a manifest that says it. Cards, and so what runs have on re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from recipe.errors import Problem, RecipeError
+from recipe.pools.foreign.exported import EXPORTED, lists, manifest_of
 from recipe.pools.pool import Pool
 
 _BLOCKS, _BLOCK_TOKENS = 64, 1024
@@ -25,10 +25,6 @@ _ADDED = 100
 """Fewer than one id in so many may be tokens that were added to a tokenizer, such as names of roles."""
 _KINDS = 8
 """So few different ids may be, too, however often they stand: the mark of short documents, and its like."""
-
-
-EXPORTED = "_manifest.json"
-"""Beside the files that `recipe export POOL` writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +40,15 @@ def stated_by(pool: Pool) -> Stated:
     if pool.card.tokenizer is not None or pool.layout.table is not None:
         return Stated(pool.card.tokenizer, pool.card.vocab_size or 0)
     files = [pool.layout.part_path(part) for part in range(pool.num_parts)]
-    manifests = {folder: _manifest(folder) for folder in {file.parent for file in files}}
+    manifests = {folder: manifest_of(folder) for folder in {file.parent for file in files}}
     found = {_exported(file, manifests[file.parent]) for file in files}
     return found.pop() if len(found) == 1 else Stated(None, 0)
 
 
-def _manifest(folder: Path) -> Any:
-    """What the manifest of a folder holds; None where there is none that can be read."""
-    try:
-        return json.loads((folder / EXPORTED).read_bytes())
-    except (OSError, ValueError):
-        return None
-
-
-def _exported(file: Path, said: Any) -> Stated:
+def _exported(file: Path, said: Mapping[str, Any] | None) -> Stated:
     """By the manifest beside a token file, where that lists the file with as many bytes as it has."""
     try:
-        if said["files"][file.name]["bytes"] == file.stat().st_size and isinstance(said["tokenizer"], str):
+        if said is not None and lists(file, said) and isinstance(said["tokenizer"], str):
             return Stated(said["tokenizer"], int(said["vocab_size"] or 0))
     except (OSError, ValueError, KeyError, TypeError):
         pass  # none, or another program's

@@ -112,9 +112,10 @@ def test_files_of_others_are_read_as_they_are_said_to_be(pools):
 
 @pytest.mark.parametrize("words", [["--eos", "49"], ["--documents", "file"], []])
 def test_lists_beside_npy_files_are_not_read_as_tokens(in_tmp, capsys, words):
-    """What reads our own export is named; said, it gives the documents of the pool."""
+    """Of files without a manifest what reads them is named; said, it gives the documents of the pool."""
     recipe.write_pool("pools/a", [[1, 2, 3], [4, 5]], vocab_size=50, eos=49).close()
     assert main(["export", "pools/a", "--format", "npy", "--out", "out"]) == 0
+    Path("out/_manifest.json").unlink()
     assert main(["pools", "show", "out", "--samples", "0", *words]) == 2
     told = capsys.readouterr().err
     assert "tokens-00000.offsets.npy" in told and "boundaries: .offsets.npy" in told

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from recipe.errors import RecipeError
 from recipe.pools.card import json_object
 from recipe.pools.foreign import columns, flat, mds
+from recipe.pools.foreign.exported import LIST_ENDING
 from recipe.pools.foreign.form import Form
 from recipe.pools.foreign.token_file import refuse
 
 FLAT, DATATROVE, SHARDS, TABLE = "files of tokens", "datatrove files", "MDS folders", "tables"
 _HEADS = {b"\x93NUMPY": FLAT, b"PAR1": TABLE, b"ARROW1": TABLE}
-LIST_ENDING = ".offsets.npy"
 _STATE, _SPLITS = columns.STATES[0], "dataset_dict.json"
 _SHARD_OF_SPLIT = re.compile(
     r"(train|test|validation|valid|val|dev|eval)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?\.(?:parquet|arrow)"
