@@ -49,11 +49,12 @@ def encode_long(
         start = 0
         for piece in tokenizer.pieces(text):
             _check(piece, start, tokenizer, max_line_bytes)
+            encoder = tokenizer.later if start else tokenizer
             if len(piece) > ALONE:
                 with alone:
-                    yield tokenizer.encode_batch([piece])[0]
+                    yield encoder.encode_batch([piece])[0]
             else:
-                yield tokenizer.encode_batch([piece])[0]
+                yield encoder.encode_batch([piece])[0]
             start += len(piece)
 
     return gathered(encoded(), token_dtype(tokenizer.vocab_size), folder)
@@ -72,7 +73,7 @@ def spans_of(text: str, tokenizer: Tokenizer, max_line_bytes: int) -> NDArray[np
     found, start = [], 0
     for piece in tokenizer.pieces(text):
         _check(piece, start, tokenizer, max_line_bytes)
-        found.append(tokenizer.offsets(piece) + start)
+        found.append((tokenizer.later if start else tokenizer).offsets(piece) + start)
         start += len(piece)
     return np.concatenate(found)
 

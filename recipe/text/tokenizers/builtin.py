@@ -40,6 +40,11 @@ class ByteTokenizer:
         """Cut anywhere between two characters."""
         return (text[start : start + LONG] for start in range(0, len(text), LONG))
 
+    @property
+    def later(self) -> ByteTokenizer:
+        """Itself."""
+        return self
+
     def offsets(self, text: str) -> NDArray[np.int64]:
         """Every byte of a character has the character's span."""
         data = np.frombuffer(text.encode(), np.uint8)

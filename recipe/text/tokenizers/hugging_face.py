@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
+from recipe.text.tokenizers.blanks import blank_seam, found_tokens, without_first
 from recipe.text.tokenizers.equal_ranks import EqualRanks, equal_ranks
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of, refused
 from recipe.text.tokenizers.splitting import LONG, pieces, seam_of
@@ -67,7 +69,7 @@ class JsonTokenizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the fingerprint: another process finds out for itself what it has got."""
-        return {key: value for key, value in self.__dict__.items() if key != "_fingerprint"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_fingerprint", "later")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As it was: the library forgets that special tokens of a text are text."""
@@ -96,12 +98,30 @@ class JsonTokenizer:
 
     def _encode(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         if any(len(text) > LONG for text in texts) and self._seam is not None:
-            return [np.concatenate([self._ids([part])[0] for part in self.pieces(text)]) for text in texts]
+            return [np.concatenate(list(self._in_pieces(text))) for text in texts]
         return self._ids(texts)
 
     def pieces(self, text: str) -> Iterator[str]:
         """Cut where the file's rules have no say across; else the text itself."""
-        return iter([text]) if self._seam is None else pieces(text, LONG, self._seam)
+        whole = self._seam is None or any(mark in text for mark in self._marks)
+        return iter([text]) if whole or self._seam is None else pieces(text, LONG, self._seam)
+
+    def _in_pieces(self, text: str) -> Iterator[NDArray[Any]]:
+        first = True
+        for part in self.pieces(text):
+            yield (self if first else self.later)._ids([part])[0]
+            first = False
+
+    @cached_property
+    def later(self) -> JsonTokenizer:
+        """The same file without what its normaliser puts in front of each text."""
+        changed = without_first(self.content())
+        if changed is None:
+            return self
+        later = copy(self)
+        later._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(changed))
+        later._tokenizer.encode_special_tokens = not self._specials
+        return later
 
     def expect(self, characters: int) -> None:
         """Be told how much will be encoded, here or in processes to which this is sent."""
@@ -132,7 +152,15 @@ class JsonTokenizer:
 
     @cached_property
     def _seam(self) -> re.Pattern[str] | None:
-        return seam_of(self.content(), specials=self._specials)
+        content = self.content()
+        by_bytes = seam_of(content, specials=self._specials)
+        return by_bytes or blank_seam(content, self.later.normalise, specials=self._specials)
+
+    @cached_property
+    def _marks(self) -> list[str]:
+        """Behind each of these something is put in front once more: a text that holds one is not cut."""
+        marks = [token["content"] for token in found_tokens(self.content(), self._specials)]
+        return [] if self.later is self else marks
 
     def content(self) -> dict[str, Any]:
         """What the file says, as the library has read it."""

@@ -71,8 +71,13 @@ class Tokenizer(Protocol):
     def pieces(self, text: str) -> Iterator[str]:
         """The text in pieces of about `LONG` characters, whose ids one after another are its own.
 
-        A piece is longer, or all of the text, where that is not known.
+        A piece is longer, or all of the text, where that is not known. All but the first are for `later`.
         """
+        ...
+
+    @property
+    def later(self) -> Tokenizer:
+        """What encodes pieces that no text begins with: itself, where nothing is put in front of texts."""
         ...
 
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[Any]]:

@@ -68,6 +68,11 @@ class RankTokenizer:
         seam = ranks_seam(self.ranks.pattern, marks)
         return iter([text]) if seam is None else pieces(text, LONG, seam)
 
+    @property
+    def later(self) -> RankTokenizer:
+        """Itself: nothing is put in front of a text."""
+        return self
+
     def offsets(self, text: str) -> NDArray[np.int64]:
         """The smallest span of whole characters, before normalisation, that holds each token's bytes."""
         form = self.normalise(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from hashlib import sha256
 from itertools import groupby
@@ -17,6 +18,8 @@ from recipe.config.extras import how_to_install
 from recipe.errors import RecipeError
 from recipe.text.tokenizers.hugging_face import declared_token, read_config
 from recipe.text.tokenizers.kind import SPECIALS, find_eos, fingerprint_of, refused
+from recipe.text.tokenizers.piece_seams import NOTHING_FIRST, model_seam
+from recipe.text.tokenizers.splitting import LONG, pieces
 
 _BLANK = "▁"
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -26,7 +29,8 @@ class SentencePieceTokenizer:
     """A model as the `sentencepiece` library reads it; nothing is sampled, no mark is added."""
 
     kind = "sentencepiece"
-    most_whole = 12 << 20
+    _is_later = False
+    most_whole = 24 << 20
 
     def __init__(self, path: Path, *, eos: str | int | None = None, specials: bool = False) -> None:
         """Read the model.
@@ -44,13 +48,13 @@ class SentencePieceTokenizer:
         self.name = path.absolute().parent.name if path.name == "tokenizer.model" else path.stem
         self._processor = _load(path)
         self.vocab_size = int(self._processor.get_piece_size())
-        pieces = [self._processor.id_to_piece(number) for number in range(self.vocab_size)]
+        names = [self._processor.id_to_piece(number) for number in range(self.vocab_size)]
         self._control = {
-            number: piece for number, piece in enumerate(pieces) if self._processor.is_control(number)
+            number: piece for number, piece in enumerate(names) if self._processor.is_control(number)
         }
-        own = pieces[ends] if (ends := self._processor.eos_id()) >= 0 else ""
+        own = names[ends] if (ends := self._processor.eos_id()) >= 0 else ""
         declared = declared_token(read_config(path), "eos_token") or own
-        vocabulary = {piece: number for number, piece in enumerate(pieces)}
+        vocabulary = {piece: number for number, piece in enumerate(names)}
         self.eos = find_eos(
             vocabulary, set(self._control.values()), own if eos is None and own else eos, declared
         )
@@ -65,7 +69,7 @@ class SentencePieceTokenizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the fingerprint: another process finds out for itself what it has got."""
-        return {key: value for key, value in self.__dict__.items() if key != "_fingerprint"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_fingerprint", "later")}
 
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         """Ids of each text, int32; a mark written in a text is text."""
@@ -73,8 +77,23 @@ class SentencePieceTokenizer:
         return found
 
     def pieces(self, text: str) -> Iterator[str]:
-        """The text itself: a model may join anything."""
-        yield text
+        """Cut where a model that merges pairs has none that goes across; else the text itself."""
+        return iter([text]) if self._seam is None else pieces(text, LONG, self._seam)
+
+    @cached_property
+    def later(self) -> SentencePieceTokenizer:
+        """The same model without the blank that it puts first, where that is no blank of the text's own."""
+        if not self._puts_blank:
+            return self
+        later = copy(self)
+        later._is_later = True
+        if str(self._processor.normalize(" a")) != f"{_BLANK}a":
+            later._processor = _loaded(self._processor.serialized_model_proto() + NOTHING_FIRST)
+        return later
+
+    @cached_property
+    def _seam(self) -> re.Pattern[str] | None:
+        return model_seam(self._processor)
 
     def offsets(self, text: str) -> NDArray[np.int64]:
         """Spans of characters before normalisation; the bytes of a character have the character's."""
@@ -84,6 +103,8 @@ class SentencePieceTokenizer:
             number = found["ids"][place]
             if spans[place, 0] == spans[place, 1] and self._processor.is_byte(number):
                 spans[place] = spans[place + 1]
+        if self._is_later and len(spans):
+            spans[0, 0] = 0  # a blank that the text has, where it was taken away and put first again
         return spans
 
     def decode(self, ids: Sequence[int] | NDArray[Any]) -> str:
@@ -137,9 +158,17 @@ class SentencePieceTokenizer:
         return str(self._processor.decode(ids))
 
 
+def _loaded(model: bytes) -> Any:
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor()
+    processor.LoadFromSerializedProto(model)
+    return processor
+
+
 def _load(path: Path) -> Any:
     try:
-        import sentencepiece
+        import sentencepiece  # noqa: F401
     except ImportError as error:
         raise RecipeError.single(
             "tokenizer",
@@ -148,9 +177,8 @@ def _load(path: Path) -> Any:
             expected="the package sentencepiece",
             fix=f"{how_to_install('sentencepiece')}, or name a tokenizer.json made of the model",
         ) from error
-    processor = sentencepiece.SentencePieceProcessor()
     try:
-        processor.LoadFromSerializedProto(path.read_bytes())
+        processor = _loaded(path.read_bytes())
     except (RuntimeError, OSError) as error:
         raise refused(
             path,
