@@ -26,6 +26,15 @@ class Problem:
         )
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things, in the singular where it is one.
+
+    >>> counted(1, "document"), counted(2000, "file"), counted(0, "finding")
+    ('1 document', '2,000 files', '0 findings')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 class RecipeError(Exception):
     """A fault of the user's input: every problem found, in one message.
 
@@ -45,8 +54,7 @@ class RecipeError(Exception):
             raise ValueError("a RecipeError needs at least one problem")
         self.title = title
         self.problems = tuple(problems)
-        count = len(self.problems)
-        head = f"{title}: {count} problem{'s' if count > 1 else ''}"
+        head = f"{title}: {counted(len(self.problems), 'problem')}"
         super().__init__("\n".join([head, *map(str, self.problems)]))
 
     @classmethod

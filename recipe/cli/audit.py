@@ -11,7 +11,7 @@ from recipe.audit.coverage import Coverage
 from recipe.cli.options import add_json, add_pools_root, number, sample_of, whole
 from recipe.cli.output import print_json, print_tables, progress
 from recipe.cli.unchecked import NOT_CLEARED, add_allow_unchecked, concluded
-from recipe.errors import Problem, RecipeError
+from recipe.errors import Problem, RecipeError, counted
 from recipe.report.audits import audit_tables, finding_lines, limit_lines
 from recipe.report.figures import amount
 from recipe.run.served import compare_served
@@ -173,16 +173,16 @@ def _value(args: argparse.Namespace, option: str) -> object:
 
 def _verdict(findings: int, checked: Coverage) -> str:
     if findings:
-        return f"{findings} finding{'s' if findings > 1 else ''}; nothing was changed"
+        return f"{counted(findings, 'finding')}; nothing was changed"
     if checked.chain_only:
         return "nothing is wrong with the chain; its numbers were not looked at"
     open_pools = [name for name, how in checked.pools.items() if _is_open(how)]
     left = ["the ledger it branched from"] if checked.is_parent_gone else []
     left += ["the files it wrote"] if checked.are_files_gone else []
-    left += [f"{checked.unavailable:,} rows without their pools"] if checked.unavailable else []
+    left += [f"{counted(checked.unavailable, 'row')} without their pools"] if checked.unavailable else []
     left += [f"{checked.outside:,} rows that were not asked for"] if checked.outside else []
     sampled = checked.replayable - len(checked.replayed) if checked.sample_seed is not None else 0
-    left += [f"{sampled:,} rows outside the sample"] if sampled else []
+    left += [f"{counted(sampled, 'row')} outside the sample"] if sampled else []
     left = [*([f"the contents of {', '.join(open_pools)}"] if open_pools else []), *left]
     if left:
         return f"nothing is wrong in what was covered; not covered: {'; '.join(left)}"

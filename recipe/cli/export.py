@@ -22,7 +22,7 @@ from recipe.cli.options import (
 )
 from recipe.cli.output import confirm, no_write, print_json, progress, say
 from recipe.config import load_recipe
-from recipe.errors import RecipeError
+from recipe.errors import RecipeError, counted
 from recipe.integrations.exporting import Done, Subject, Wanted, export, of_recipe, of_run
 from recipe.integrations.exporting.pools_formats import POOL_FORMATS
 from recipe.integrations.exporting.target import Target
@@ -148,7 +148,8 @@ def _lines(done: Done) -> list[str]:
     first, stop = done.steps
     lines = [
         f"{done.path}: steps {first:,} to {stop - 1:,} as {done.format}, {done.sequences:,} sequences in "
-        f"{done.files:,} files, {byte_size(done.bytes)} ({done.written:,} parts written, {done.kept:,} kept)"
+        f"{counted(done.files, 'file')}, {byte_size(done.bytes)} ("
+        f"{counted(done.written, 'part')} written, {done.kept:,} kept)"
     ]
     lost = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in done.lost.items() if count)
     if lost:

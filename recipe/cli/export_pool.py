@@ -21,7 +21,7 @@ from recipe.config.problems import faults_of
 from recipe.config.sources import locate
 from recipe.config.view import filter_of
 from recipe.config.vocabulary import VOCABULARY
-from recipe.errors import Problem, RecipeError
+from recipe.errors import Problem, RecipeError, counted
 from recipe.integrations.exporting.pools import TOKENS_ALONE, PoolDone, PoolWanted, export_pool
 from recipe.integrations.exporting.pools_formats import ROWS_NAME
 from recipe.pools import Pool, open_pool
@@ -130,15 +130,14 @@ def _where(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _lines(done: PoolDone) -> list[str]:
-    how = ", token files linked" if done.linked else ""
     lines = [
-        f"{done.path}: {done.documents:,} documents, {done.tokens:,} stored tokens as {done.format} in "
-        f"{done.files:,} files, {byte_size(done.bytes)}{how}"
+        f"{done.path}: {counted(done.documents, 'document')}, {counted(done.tokens, 'token')} with end marks "
+        f"as {done.format} in {counted(done.files, 'file')}, {byte_size(done.bytes)}"
     ]
     if done.format in TOKENS_ALONE and done.documents:
         lines.append(f"ids, groups, tags and sources of the documents: {ROWS_NAME}")
     if done.erased:
-        lines.append(f"left out: {done.erased:,} documents that were withdrawn and erased")
+        lines.append(f"left out: {counted(done.erased, 'document')} withdrawn and erased")
     lost = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in done.lost.items())
     if lost:
         lines.append(f"lost, as {done.format} has no place for them: {lost}")

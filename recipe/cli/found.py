@@ -10,7 +10,7 @@ from recipe.config import Recipe, load_recipe
 from recipe.config.places import in_store, place
 from recipe.config.problems import nearest
 from recipe.config.sources import locate
-from recipe.errors import RecipeError
+from recipe.errors import RecipeError, counted
 
 if TYPE_CHECKING:
     from recipe.text.preparation import Progress
@@ -40,7 +40,8 @@ def prepare_missing(recipe: Recipe, source: str, *, quiet: bool) -> None:
             )
 
         for pool in prepare_found(folder, progress=tell):
-            say(f"  {pool.name}: {pool.stock:,} tokens in {pool.num_documents:,} documents", quiet=quiet)
+            documents = counted(pool.num_documents, "document")
+            say(f"  {pool.name}: {pool.stock:,} tokens in {documents}", quiet=quiet)
             pool.close()
 
 

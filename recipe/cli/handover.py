@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recipe.cli.options import add_json, add_pools_root
 from recipe.cli.output import confirm, print_json, progress, say
+from recipe.errors import counted
 from recipe.report.figures import amount
 from recipe.run.handover import Handover, Wanted, hand_over_run
 from recipe.run.handover.staging import ARCHIVES
@@ -70,7 +71,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _lines(done: Handover) -> list[str]:
-    lines = [f"{done.path}: step {done.step:,}, {done.files} files, {amount(done.bytes)} bytes"]
+    lines = [f"{done.path}: step {done.step:,}, {counted(done.files, 'file')}, {amount(done.bytes)} bytes"]
     if done.archive is not None:
         lines.append(f"{done.archive}: SHA-256 {done.archive_sha256}")
     lines.append(f"SHA-256 of its SHA256SUMS, to tell apart from the package: {done.sums_sha256}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from recipe.cli.options import add_json, number
 from recipe.cli.output import print_json, progress, say
 from recipe.config.places import place
+from recipe.errors import counted
 from recipe.pools.opening import open_pool
 from recipe.text.handing import FILE_DOCUMENTS, write_texts
 from recipe.text.pool_texts import maker_of
@@ -59,5 +60,5 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"out": str(args.out), "documents": count, "files": [str(path) for path in paths]})
     else:
-        say(f"{count:,} documents in {len(paths):,} files of {args.out}")
+        say(f"{counted(count, 'document')} in {counted(len(paths), 'file')} of {args.out}")
     return 0

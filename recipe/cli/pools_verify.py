@@ -12,7 +12,7 @@ from recipe.cli.file_words import add_file_words, open_worded
 from recipe.cli.options import add_json, check_sources, number, sample_of, whole
 from recipe.cli.output import print_json, progress
 from recipe.config.places import place
-from recipe.errors import RecipeError
+from recipe.errors import RecipeError, counted
 from recipe.pools.card import CARD_NAME
 from recipe.pools.finding import Finding
 from recipe.pools.opening import OWN_FILES
@@ -142,6 +142,7 @@ def _told(
         "ok": not found,
         "fingerprint": None if pool is None else pool.fingerprint,
         "documents": None if pool is None else pool.num_documents,
+        "erased": None if pool is None else int(pool.holds(pool.erased).sum()),
         "tokens": None if pool is None else pool.num_tokens,
         "findings": [asdict(one) for one in found],
         "notes": notes,
@@ -156,10 +157,8 @@ def _trips(pool: Pool, args: argparse.Namespace) -> RoundTrips:
 
 def _lines(told: dict[str, Any]) -> Iterator[str]:
     findings, trips = told["findings"], told["round_trips"]
-    verdict = "nothing wrong was found" if not findings else f"{len(findings)} findings"
-    size = (
-        "" if told["documents"] is None else f", {told['documents']:,} documents, {told['tokens']:,} tokens"
-    )
+    verdict = "nothing wrong was found" if not findings else counted(len(findings), "finding")
+    size = "" if told["documents"] is None else f", {_size(told)}"
     yield f"{told['path']}: {verdict}{size}"
     for one in findings:
         yield f"  {one['check']}: {one['where']}"
@@ -168,4 +167,11 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     for fate, count in (trips or {"documents": {}})["documents"].items():
         shown = ", ".join(map(repr, trips["examples"].get(fate, ())))
         these = f" ({shown})" if shown else ""
-        yield f"  {count:,} of {trips['looked_at']:,} documents: {FATES[fate]}{these}"
+        yield f"  {count:,} of {counted(trips['looked_at'], 'document')}: {FATES[fate]}{these}"
+
+
+def _size(told: dict[str, Any]) -> str:
+    """Documents and stored tokens, end marks among them; erased ones are zeros that keep their place."""
+    documents = counted(told["documents"], "document")
+    erased = f" (of them erased: {told['erased']:,})" if told["erased"] else ""
+    return f"{documents}{erased}, {counted(told['tokens'], 'token')} with end marks"

@@ -54,7 +54,7 @@ def pool_table(pool: Pool) -> Group:
     rows.append(("documents", card.num_documents))
     if card.num_units != card.num_documents:
         rows.append(("units (groups stay together)", card.num_units))
-    rows.append(("tokens", card.body_tokens))
+    rows.append(("body tokens", card.body_tokens))
     if pool.sections is not None:
         rows.append(("sections that begin inside documents", len(pool.sections)))
     if pool.needs is not None:

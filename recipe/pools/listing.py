@@ -26,6 +26,8 @@ class Listed:
     own: bool
     """Has a card; else files made elsewhere, read as they are."""
     documents: int | None = None
+    erased: int | None = None
+    """Of the documents, those whose text was withdrawn and whose tokens are zeros."""
     units: int | None = None
     tokens: int | None = None
     """Body tokens."""
@@ -126,6 +128,7 @@ def listed(pool: Pool) -> Listed:
         path=str(pool.path),
         own=pool.layout.table is not None,
         documents=card.num_documents,
+        erased=int(pool.holds(pool.erased).sum()),
         units=card.num_units,
         tokens=card.body_tokens,
         special=card.special_tokens,

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from recipe.errors import counted
 from recipe.maths.intervals import FEWEST, Estimate
 from recipe.report.hours import hours_table
 from recipe.report.tables import table
@@ -200,7 +201,7 @@ def _delta_text(metric: Metric, delta: Estimate, *, paired: bool) -> str:
 
 def _estimate_text(made: Estimate, mean: str) -> str:
     if made.half_width is None:
-        return f"{mean} ({made.count} seed{'s' if made.count > 1 else ''})"
+        return f"{mean} ({counted(made.count, 'seed')})"
     return f"{mean} ± {made.half_width:.3g} ({made.count} seeds)"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recipe.errors import counted
 from recipe.pools.about import CRAWLED, SYNTHETIC
 from recipe.report.datasheet import NOT_SYNTHETIC, OTHERS, READ, WITHOUT
 from recipe.report.datasheet_words import words
@@ -49,7 +50,7 @@ def _run(facts: Mapping[str, Any], w: Words) -> Section:
         (w("positions"), f"{run['positions']:,}"),
         (w("tokens of documents served"), f"{total['body']:,}"),
         (w("of them fresh"), f"{total['fresh']:,}"),
-        (w("tokens spent"), f"{total['spent']:,} ({w('counted')}: {w(run['count'])})"),
+        (w("tokens spent"), f"{total['spent']:,}{w(' (counted: ')}{w(run['count'])}{w(')')}"),
         (w("pools"), f"{len(facts['pools']):,}"),
         (w("tokenizer"), ", ".join(one[:SHORT] for one in run["tokenizers"]) or w(NOT_STATED)),
         (w("created"), run["created"]),
@@ -59,7 +60,7 @@ def _run(facts: Mapping[str, Any], w: Words) -> Section:
         rows.append((w("weights it started from"), f"{prior['weights']}: {prior['prior_tokens'] or '?'}"))
     text = (w("intro"), *([w("prior")] if prior is not None else []))
     return Section(
-        title=f"{w('Datasheet of run')} {run['name']}", text=text, columns=("", ""), rows=tuple(rows)
+        title=f"{w('Datasheet of run ')}{run['name']}", text=text, columns=("", ""), rows=tuple(rows)
     )
 
 
@@ -143,6 +144,8 @@ def _about(facts: Mapping[str, Any], w: Words) -> Section:
     )
     columns = (w("pool"), *map(w, keys))
     beside = [name for name, one in facts["pools"].items() if one["stated_in"] == "beside"]
+    if not keys:
+        return Section(title=w("What cards say"), text=(w("no card speaks"),))
     text = (w("stated"), *([f"{w('beside')}: {', '.join(beside)}"] if beside else []))
     return Section(title=w("What cards say"), text=text, columns=columns, rows=rows)
 
@@ -173,21 +176,29 @@ def _tags(facts: Mapping[str, Any], w: Words) -> Iterator[Section]:
 
 
 def _left_out(facts: Mapping[str, Any], w: Words) -> Section:
-    rows = [(w("in training"), w(why), f"{count:,} {w('tokens')}") for why, count in facts["dropped"].items()]
+    rows = [
+        (w("in training"), w(why), _number(count, "tokens", w)) for why, count in facts["dropped"].items()
+    ]
     withdrawn = sum(one["withdrawn"] for one in facts["pools"].values())
     if withdrawn:
-        rows.append((w("in training"), w("withdrawn"), f"{withdrawn:,} {w('documents')}"))
+        rows.append((w("in training"), w("withdrawn"), _number(withdrawn, "documents", w)))
     unknown = []
     for name, one in facts["pools"].items():
         left = one["left_out"] or {"reasons": {}, "read": None}
         unknown += [name] if left["read"] is None else []
         for why, count in left["reasons"].items():
             words_of = w(why.replace("_", " "))
-            rows.append((f"{w('in preparing')} {name}", words_of, f"{count:,} {w('records')}"))
+            rows.append((f"{w('in preparing')} {name}", words_of, _number(count, "records", w)))
     text = (f"{w('not on record')}: {', '.join(unknown)}",) if unknown else () if rows else (w("nothing"),)
     return Section(
         title=w("Left out"), text=text, columns=(w("when"), w("why"), w("how many")), rows=tuple(rows)
     )
+
+
+def _number(count: int, nouns: str, w: Words) -> str:
+    """A number of things; English has a singular, Chinese has none."""
+    said_of = w(nouns)
+    return counted(count, nouns[:-1]) if said_of == nouns else f"{count:,} {said_of}"
 
 
 def _lineage(facts: Mapping[str, Any], w: Words) -> Section:

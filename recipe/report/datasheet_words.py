@@ -14,6 +14,7 @@ _ENGLISH = {
     "kinds": "public: data sets that anybody can get; licensed: used under an agreement; crawled: collected "
     "from the web; user: written by users of a service; synthetic: made by a model or program.",
     "stated": "Statements of the pools' cards, not measured.",
+    "no card speaks": "No pool's card says where its texts come from.",
     "beside": "Said beside the pools, which carry no such card",
     "about stock-proportional": "Stock-proportional: what a pool gave is shared out over its documents' tags "
     "as its stock is made up; which documents were read is not looked at.",
@@ -42,6 +43,7 @@ _CHINESE = {
     "kinds": "公开（public）：任何人可得的数据集；授权（licensed）：按协议使用；爬取（crawled）：从网络采集；"
     "用户（user）：服务的用户所写；合成（synthetic）：由模型或程序生成。",
     "stated": "以下是数据池卡片上的声明，不是测量结果。",
+    "no card speaks": "没有数据池的卡片说明文本来源。",
     "beside": "以下数据池的卡片没有声明，由制表者另行说明",
     "about stock-proportional": "按存量比例：数据池给出的 token 按其存量的标签构成分摊，不看读了哪些文档。",
     "about read-proportional": "按已读比例：数据池给出的 token 按至少读过一次的 token 的标签构成分摊。",
@@ -58,14 +60,15 @@ _CHINESE = {
     "by collected": "按采集时间",
     "by generator": "按生成器",
     "by provider": "按提供方",
-    "Datasheet of run": "运行数据说明书：",
+    "Datasheet of run ": "运行数据说明书：",
     "step": "步",
     " (not complete)": "（未完成）",
     "positions": "位置",
     "tokens of documents served": "已提供的文档 token",
     "of them fresh": "其中新 token",
     "tokens spent": "已用 token",
-    "counted": "计数方式",
+    " (counted: ": "（计数方式：",
+    ")": "）",
     "pools": "数据池",
     "tokenizer": "分词器",
     "created": "创建时间",

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Group
 
+from recipe.errors import counted
 from recipe.report.figures import amount, ratio
 from recipe.report.tables import table
 
@@ -123,7 +124,8 @@ def diagnosis_page(title: str, plain: Plain) -> str:
         parts.append(f"<h2>stage {escape(stage)}</h2>")
         for name, of in pools.items():
             told = (
-                f"{of['documents']:,} documents looked at, overlap {ratio(of['overlap'], of['body'])}, "
+                f"{counted(of['documents'], 'document')} looked at, "
+                f"overlap {ratio(of['overlap'], of['body'])}, "
                 f"tokens read {of['mean_readings']:.4g} times, {of['cuts']:,} cuts"
             )
             figures = [

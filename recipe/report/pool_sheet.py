@@ -9,6 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from recipe.errors import counted
+from recipe.pools.adopting import EXTENDS
 from recipe.report.figures import amount, byte_size, ratio
 from recipe.report.pools import SHORT, about_table, made_by, said
 from recipe.report.tables import table
@@ -45,7 +47,7 @@ def _counts(sheet: Mapping[str, Any]) -> Group:
         ("documents", f"{sheet['documents']:,}"),
         ("units", f"{sheet['units']:,}"),
         *_group_rows(sheet["groups"]),
-        ("tokens" if sheet["counted"] == "exact" else "tokens, about", f"{sheet['tokens']:,}"),
+        ("body tokens" if sheet["counted"] == "exact" else "body tokens, about", f"{sheet['tokens']:,}"),
         ("special tokens", f"{sheet['special']:,}"),
         ("longest document", f"{sheet['longest']:,}"),
         *((what, f"{count:,}") for what, count in sheet["boundaries"].items()),
@@ -55,10 +57,18 @@ def _counts(sheet: Mapping[str, Any]) -> Group:
         ("marks", marks or "none"),
         ("parts", f"{sheet['parts']:,}"),
         ("on disk", "–" if sheet["bytes"] is None else byte_size(sheet["bytes"])),
-        ("shuffled", f"yes, seed {sheet['seed']}" if sheet["shuffled"] else "no, or not known"),
+        ("shuffled", _shuffled(sheet)),
         ("fingerprint", sheet["fingerprint"][: 2 * SHORT]),
     ]
     return table(f"pool {sheet['path']}", ("what", "how many"), rows)
+
+
+def _shuffled(sheet: Mapping[str, Any]) -> str:
+    """Whether documents lie in a seeded order; those of an extended pool do in each extension."""
+    if sheet["shuffled"]:
+        return f"yes, seed {sheet['seed']}"
+    is_extended = bool(sheet["source"].get(EXTENDS))
+    return "each extension by itself" if is_extended else "no, or not known"
 
 
 def _group_rows(groups: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -140,9 +150,9 @@ def _tag(key: str, tag: Mapping[str, Any], documents: int) -> Group:
     ]
     if missing := documents - tag["documents"]:
         rows.append(("(without this tag)", f"{missing:,}", "", ""))
-    many = "more values than are counted" if tag["values"] is None else f"{tag['values']:,} values"
+    many = "more values than are counted" if tag["values"] is None else counted(tag["values"], "value")
     more = tag["values"] is None or tag["values"] > len(tag["top"])
-    caption = f"{many}; each other one has at most {tag['below']:,} documents" if more else many
+    caption = f"{many}; each other one has at most {counted(tag['below'], 'document')}" if more else many
     return table(f"tag {_cell(key)}", ("value", "documents", "tokens", "share"), rows, caption=caption)
 
 
@@ -151,6 +161,8 @@ def _source(source: Mapping[str, Any]) -> Group:
     return table("made from", ("what", "value"), rows or [("", "not stated")])
 
 
+_TOLD_ABOVE = ("read.empty", "read.duplicate", "read.other_split")
+"""Counts of the whole reading that the table of records has, under the same names."""
 _WORDS = {
     "prepared": "mark of the preparation",
     "files": "files read",
@@ -158,7 +170,6 @@ _WORDS = {
     "read.kept": "documents kept",
     "read.repaired": "documents repaired",
     "read.blank_lines": "blank lines passed over",
-    "read.duplicate": "left out: duplicates",
     "read.quarantined": "left out: bad records",
 }
 
@@ -184,7 +195,7 @@ def _flat(source: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
         elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
             for place, one in enumerate(value):
                 yield from _flat(one, f"{prefix}{key}.{place}.")
-        elif value not in ({}, [], None):
+        elif value not in ({}, [], None) and f"{prefix}{key}" not in _TOLD_ABOVE:
             yield f"{prefix}{key}", value
 
 
@@ -194,7 +205,8 @@ def _told(value: Any) -> str:
 
 def _sample(sample: Mapping[str, Any]) -> Iterator[Text]:
     tags = ", ".join(f"{key}: {said(value)}" for key, value in sample["tags"].items())
-    head = f"── document {_cell(sample['id'])}, {sample['tokens']:,} tokens{f'; {tags}' if tags else ''} ──"
+    head = f"── document {_cell(sample['id'])}, {counted(sample['tokens'], 'token')}"
+    head += f"{f'; {tags}' if tags else ''} ──"
     yield Text(visible(head), style="bold green")
     more = sample["tokens"] - sample["shown"]
     text = " ".join(map(str, sample["ids"])) if sample["text"] is None else visible(sample["text"])

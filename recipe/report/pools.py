@@ -31,10 +31,12 @@ def list_tables(pools: Sequence[Mapping[str, Any]], title: str) -> Iterator[Rend
 
 
 def _whole(pools: Sequence[Mapping[str, Any]], title: str) -> Group:
+    is_erased = any(pool["erased"] for pool in pools)
     rows = [
         (
             visible(pool["name"]),
             f"{pool['documents']:,}",
+            *([f"{pool['erased']:,}"] if is_erased else []),
             f"{pool['units']:,}",
             ("" if pool["counted"] == "exact" else "about ") + amount(pool["tokens"]),
             made_by(pool),
@@ -50,9 +52,13 @@ def _whole(pools: Sequence[Mapping[str, Any]], title: str) -> Group:
     ]
     sums = (sum(pool["documents"] for pool in pools), sum(pool["tokens"] for pool in pools))
     size = sum({pool["path"]: pool["bytes"] or 0 for pool in pools}.values())  # views share a folder
-    total = ("all", f"{sums[0]:,}", "", amount(sums[1]), "", "", "", "", byte_size(size), "", "", "")
+    erased = [f"{sum(pool['erased'] for pool in pools):,}"] if is_erased else []
+    total = (
+        "all", f"{sums[0]:,}", *erased, "", amount(sums[1]), "", "", "", "", byte_size(size), "", "", ""
+    )  # fmt: skip
     columns = (
-        "pool", "documents", "units", "tokens", "tokenizer", "ids", "type", "parts", "on disk", "shuffled",
+        "pool", "documents", *(["of them erased"] if is_erased else []), "units",
+        "body tokens", "tokenizer", "ids", "type", "parts", "on disk", "shuffled",
         "kind", "fingerprint",
     )  # fmt: skip
     caption = f"{len({made_by(pool) for pool in pools})} tokenizers: pools of different ones never mix"

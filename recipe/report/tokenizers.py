@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Group
 
+from recipe.errors import counted
 from recipe.report.tables import table
 
 
@@ -80,7 +81,7 @@ def _twin(one: Mapping[str, Any], names: Sequence[str]) -> str:
 
 def _texts(plain: Mapping[str, Any], names: Sequence[str]) -> Group:
     read = [(_shown(one["text"]), one) for one in plain["texts"]]
-    read += [(f"{one['file']} ({one['documents']:,} documents)", one) for one in plain["files"]]
+    read += [(f"{one['file']} ({counted(one['documents'], 'document')})", one) for one in plain["files"]]
     rows = [
         (shown, f"{one['bytes']:,}", *(f"{count:,}  {_rate(one['bytes'], count)}" for count in one["tokens"]))
         for shown, one in read

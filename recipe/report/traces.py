@@ -8,6 +8,7 @@ from itertools import groupby
 from rich.console import Group
 from rich.text import Text
 
+from recipe.errors import counted
 from recipe.report.tables import table
 from recipe.run.tracing.values import Reading, RowPiece, Trace, Traced
 
@@ -124,9 +125,10 @@ def _many(trace: Trace) -> Group:
         for one in trace.documents
     ]
     read = sum(one[3] != "0" for one in rows)
+    title = f"{counted(len(rows), 'document')} in steps 0..{trace.until - 1:,}"
     columns = ("document", "pool", "tokens", "pieces read", "to be read", "first step", "last step", "epochs")
     caption = f"{read:,} of {len(rows):,} were read; --json has every step, row and column"
-    return table(f"{len(rows):,} documents in steps 0..{trace.until - 1:,}", columns, rows, caption=caption)
+    return table(title, columns, rows, caption=caption)
 
 
 def row_tables(at: tuple[int, int], pieces: Sequence[RowPiece]) -> Iterator[Group | Text]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from recipe.errors import RecipeError
+from recipe.errors import RecipeError, counted
 from recipe.run.canonical import Plain
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import read_tail, row_at
@@ -70,7 +70,7 @@ def _what(data: Plain) -> str:
     if kind == "withdraw":
         ticket = f", {data['ticket']}" if data["ticket"] else ""
         documents = sum(data["documents"].values())
-        return f"{documents:,} document{'s' if documents != 1 else ''}{ticket}"
+        return f"{counted(documents, 'document')}{ticket}"
     if kind == "data":
         return f"new data of {', '.join(data['pools'])}"
     parent = data.get("parent")

@@ -140,10 +140,18 @@ def _load(text: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _BadError("invalid_json", f"a JSON object; {error}") from None
+        raise _BadError("invalid_json", f"a JSON object; {_fault(error)}") from None
     if not isinstance(record, dict):
         raise _BadError("not_an_object", f"a JSON object, not {_name_of(record)}")
     return record
+
+
+def _fault(error: Exception) -> str:
+    """What is wrong with the JSON, and where; line 1 of the record goes unsaid, for its file has another."""
+    if isinstance(error, json.JSONDecodeError):
+        line = f"line {error.lineno} of the record, " if error.lineno > 1 else ""
+        return f"{error.msg}: {line}column {error.colno}"
+    return str(error)
 
 
 def _mend(value: Any, options: ReadOptions) -> tuple[Any, bool]:

@@ -54,6 +54,10 @@ def test_withdraw_leaves_no_text_and_counts_by_reason(pool, capsys, tmp_path):
     said = told(capsys, "pools", "withdraw", pool, *words, "--out", tmp_path / "2")
     assert said["withdrawn"] == {"documents": 2, "tokens": 5 + 7, "reasons": {"request 12": 2}}
     assert said["same_pool"] is True and said["fingerprint"] == open_pool(pool, "p").fingerprint
+    assert told(capsys, "pools", "list", tmp_path / "2")[0]["erased"] == 2
+    assert main(["pools", "list", str(tmp_path / "2")]) == 0 and "of them erased" in capsys.readouterr().out
+    assert main(["pools", "verify", str(tmp_path / "2"), "--full"]) == 0
+    assert "8 documents (of them erased: 2), 52 tokens with end marks" in capsys.readouterr().out
     more = ["--document", "page/0", "--reason", "request 13", "--renumber"]
     again = told(capsys, "pools", "withdraw", tmp_path / "2", *more, "--out", tmp_path / "3")
     assert again["withdrawn"] == {

@@ -25,7 +25,7 @@ def pools(in_tmp: Path) -> Path:
 
 def test_a_folder_with_a_card_is_exported_as_a_pool(pools, capsys):
     assert main(["export", "pools/web", "--format", "npy", "--out", "out"]) == 0
-    assert "4 documents, 8 stored tokens as npy" in capsys.readouterr().out
+    assert "4 documents, 8 tokens with end marks as npy" in capsys.readouterr().out
     assert np.load("out/tokens-00000.npy").tolist() == [1, 9, 2, 3, 9, 9, 4, 9]
     assert np.load("out/tokens-00000.offsets.npy").tolist() == [0, 2, 5, 6, 8]
 
@@ -33,7 +33,7 @@ def test_a_folder_with_a_card_is_exported_as_a_pool(pools, capsys):
 def test_json_says_what_there_is(pools, capsys):
     assert main(["export", "pools/web", "--format", "megatron", "--out", "out", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert (answer["documents"], answer["tokens"], answer["linked"]) == (4, 8, True)
+    assert (answer["documents"], answer["tokens"], answer["copied"]) == (4, 8, True)
 
 
 def test_of_no_documents_no_file_is_named_that_is_not_there(pools, capsys):

@@ -274,7 +274,7 @@ def test_pools_without_a_card_are_described_beside_it(token_files, capsys):
 def test_chinese_pages_say_kinds_reasons_and_counts_in_chinese(token_files):
     describe_pool(Path("pools/own"), ABOUT["web"])
     text = markdown(datasheet_of(token_files), "zh")
-    for word in ("爬取", "| 空 |", "计数方式: 正文 token", "没有记录在案"):
+    for word in ("爬取", "| 空 |", "（计数方式：正文 token）", "没有记录在案"):
         assert word in text
     for word in ("| crawled |", "| empty |", ": body"):
         assert word not in text

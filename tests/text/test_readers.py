@@ -154,6 +154,15 @@ def test_T07_every_record_without_text_is_named_with_the_keys_found(tmp_path):
     assert tally.quarantined == {"text_missing": 1, "text_not_text": 1}
 
 
+def test_a_fault_of_json_is_told_by_the_line_of_the_file_alone(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"text": "one"}\n{"text": one}\n')
+    with pytest.raises(RecipeError) as caught:
+        read(file)
+    assert "a.jsonl:2" in str(caught.value) and "Expecting value: column 10" in str(caught.value)
+    assert "line 2 column" not in str(caught.value) and "line 1" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -229,6 +238,23 @@ def test_a_text_tree_is_one_document_a_file_in_groups_of_folders(tmp_path):
         ("top.py", None),
     ]
     assert documents[0].text == "# pkg/a.py\r\n"
+
+
+def test_hidden_files_that_globs_let_in_are_told_and_not_read(tmp_path):
+    for name in ("a.txt", ".b.txt", ".sub/c.txt", "d/.e.txt", "d/.f.md"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    told: list[str] = []
+    files = list_sources([tmp_path], ReadOptions(include=("*.txt",)), on_hidden=told.extend)
+    assert [file.name for file in files] == ["a.txt"]
+    assert sorted(told) == [".b.txt", ".sub/c.txt", "d/.e.txt"]
+    told.clear()
+    [file] = list_sources([tmp_path / ".sub"], ReadOptions(), on_hidden=told.extend)
+    assert (file.name, told) == ("c.txt", []), "what is named is read"
+    (tmp_path / "a.txt").unlink()
+    with pytest.raises(RecipeError, match="only hidden files"):
+        list_sources([tmp_path], ReadOptions(exclude=("d/*",)))
 
 
 def test_every_wrong_source_is_named_at_once(tmp_path):

@@ -152,7 +152,8 @@ def page(groups: Sequence[TextGroup], done: Mapping[str, Measured]) -> Iterator[
     """All tables, one after another."""
     pools = pool_figures(groups, done)
     yield f"pools\n{table(pools)}\n\n{table([totals(pools)])}"
-    yield f"texts of two pools\n{table(overlap_figures(done['overlap'].answer))}"
+    shared = table(overlap_figures(done["overlap"].answer))
+    yield f"texts of two pools\n{shared or 'no two pools share one'}"
     yield f"each text once\n{table(unique_figures(done['dedup'].answer))}"
     for when in ("leakage before", "leakage"):
         yield f"held-out text in training: {when}\n{table(leak_figures(done[when].answer))}"
