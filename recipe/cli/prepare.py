@@ -63,20 +63,21 @@ def execute(args: argparse.Namespace) -> int:
             describe_pool(pool.path, about)
     elif args.extends is not None:
         _say_undescribed(args.extends, pools.values())
-    _show(args, pools, is_split=options.split is not None)
+    _show(args, pools, watcher.hidden, is_split=options.split is not None)
     for pool in pools.values():
         pool.close()
     return 0
 
 
-def _show(args: argparse.Namespace, pools: Mapping[str, Pool], *, is_split: bool) -> None:
-    """What is in the pools."""
+def _show(args: argparse.Namespace, pools: Mapping[str, Pool], hidden: int, *, is_split: bool) -> None:
+    """What is in the pools; ``hidden``: files that were not read for their names."""
     if args.json:
         said = {name: summary(pool) for name, pool in pools.items()}
-        print_json({"path": str(args.out), "splits": said} if is_split else said[""])
+        whole = {"path": str(args.out), "splits": said} if is_split else said[""]
+        print_json({**whole, "hidden_files": hidden})
     else:
-        whole = [splits_table(args.out, pools)] if is_split else []
-        print_tables([*whole, *map(pool_table, pools.values())])
+        sides = [splits_table(args.out, pools)] if is_split else []
+        print_tables([*sides, *map(pool_table, pools.values())])
     if args.marker is not None and all(pool.leads is None for pool in pools.values()):
         say(
             "warning: no marker was written: it stands in front of the documents of a group, and no "
@@ -103,9 +104,11 @@ class _Watcher:
     def __init__(self, bars: Bars, *, quiet: bool) -> None:
         self._bars, self._quiet = bars, quiet
         self._tasks: dict[str, Any] = {}
+        self.hidden = 0
 
     def __call__(self, event: Progress) -> None:
-        if event.phase == "note":
+        if event.phase in ("note", "hidden"):
+            self.hidden += event.done
             say(event.text, quiet=self._quiet)
             return
         name, unit = ("tokenise", "bytes") if event.phase == "read" else ("write", "documents")

@@ -26,7 +26,8 @@ def add_words(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="SOURCE",
         help="JSON lines or text, plain, .gz or .zst; .parquet; .arrow; .tar, .tar.gz or .tar.zst as "
-        "WebDataset writes them; a folder of these, or one that 'datasets' saved; or a URL, such as s3://bucket/folder",
+        "WebDataset writes them; a folder of these (hidden files are counted, not read), or one that "
+        "'datasets' saved; or a URL, such as s3://bucket/folder",
     )
     parser.add_argument(
         "--tokenizer",

@@ -25,6 +25,8 @@ class Found:
     state: State
     leads_nowhere: bool = False
     """It is a link to something that is not there."""
+    is_hidden: bool = False
+    """Its name, or that of a folder on the way to it, begins with a dot."""
 
     @property
     def relative(self) -> PurePosixPath:
@@ -33,7 +35,7 @@ class Found:
 
 
 def files_of(source: Stored, leave_out: Sequence[Path]) -> tuple[PurePosixPath, list[Found]] | Problem:
-    """The folder that holds a source's files, and these but for hidden ones; or what is wrong with it."""
+    """The folder that holds a source's files, and these, hidden ones too; or what is wrong with it."""
     return _remote_files(source) if isinstance(source, Remote) else _local_files(source, leave_out)
 
 
@@ -59,9 +61,8 @@ def _remote_files(source: Remote) -> tuple[PurePosixPath, list[Found]] | Problem
     paths = [(place, path_in_store(place), state) for place, state in objects]
     hidden = [any(name.startswith(".") for name in path.relative_to(top).parts) for _, path, _ in paths]
     return top, [
-        Found(place, path, top, state)
+        Found(place, path, top, state, is_hidden=apart)
         for (place, path, state), apart in zip(paths, hidden, strict=True)
-        if not apart
     ]
 
 
@@ -71,8 +72,11 @@ def _local_files(source: Path, leave_out: Sequence[Path]) -> tuple[PurePosixPath
     if source.is_dir():
         found = []
         for path in _walk(source, leave_out):
+            apart = any(name.startswith(".") for name in path.relative_to(source).parts)
             if (state := state_of(path)) is not None:
-                found.append(Found(path, PurePosixPath(path), top, state))
+                found.append(Found(path, PurePosixPath(path), top, state, is_hidden=apart))
+            elif apart:
+                continue
             elif path.is_symlink():
                 found.append(Found(path, PurePosixPath(path), top, State(0, -1), leads_nowhere=True))
         return top, found
@@ -102,8 +106,8 @@ def _walk(folder: Path, leave_out: Sequence[Path]) -> Iterator[Path]:
         if os.path.realpath(parent) in apart:
             folders.clear()
             continue
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders.sort()
         for name in sorted(names):
             path = Path(parent, name)
-            if not name.startswith(".") and (path.is_file() or _leads_nowhere(path)):
+            if path.is_file() or _leads_nowhere(path):
                 yield path

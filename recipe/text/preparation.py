@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -79,15 +79,27 @@ class PrepareOptions:
 class Progress:
     """What a preparation does at the moment."""
 
-    phase: Literal["read", "write", "note"]
+    phase: Literal["read", "write", "note", "hidden"]
     done: int = 0
-    """Stored bytes read, or documents written."""
+    """Stored bytes read, documents written, or hidden files that are not read."""
     total: int | None = None
     text: str = ""
-    """For ``note``: a sentence for the person watching."""
+    """For ``note`` and ``hidden``: a sentence for the person watching."""
 
 
 Tell = Callable[[Progress], None]
+
+
+def hidden(places: Sequence[str]) -> Progress:
+    """What is told of files that are not read because a name on the way to them begins with a dot.
+
+    >>> hidden(["a/.b.txt"]).text
+    'note: hidden and not read: 1 file (a/.b.txt); a file that is named as a source is read'
+    """
+    shown = ", ".join(places[:3]) + (", …" if len(places) > 3 else "")
+    how_many = f"{len(places):,} file{'s' if len(places) > 1 else ''}"
+    text = f"note: hidden and not read: {how_many} ({shown}); a file that is named as a source is read"
+    return Progress(phase="hidden", done=len(places), text=text)
 
 
 def tell_nobody(progress: Progress) -> None:

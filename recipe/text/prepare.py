@@ -30,11 +30,12 @@ from recipe.text.preparation import (
     PrepareOptions,
     Progress,
     Tell,
+    hidden,
     preparation_key,
     tell_nobody,
 )
 from recipe.text.quarantine import check_usable, gathered_tally, write_quarantine
-from recipe.text.sources import list_sources, tables_as_text
+from recipe.text.sources import SourceFile, list_sources, tables_as_text
 from recipe.text.space import disk_errors
 from recipe.text.spill import has_finished, merged, remove_unfinished
 from recipe.text.splits import check_counts
@@ -76,7 +77,7 @@ def prepare_pool(
     """
     options = options or PrepareOptions()
     folder = _checked(Path(out))
-    files = list_sources(sources, options.read, leave_out=(folder, unfinished_folder(folder)))
+    files = _files(sources, folder, options, progress)
     if options.split is not None:
         raise ValueError("a split makes several pools: call prepare_splits")
     return _Preparation(FileInput(files, options.read), folder, tokenizer, options, progress).run()[0]
@@ -104,9 +105,16 @@ def prepare_splits(
     if options.split is None:
         raise ValueError("options.split says which pools there are")
     folder = _checked(Path(out))
-    files = list_sources(sources, options.read, leave_out=(folder, unfinished_folder(folder)))
+    files = _files(sources, folder, options, progress)
     pools = _Preparation(FileInput(files, options.read), folder, tokenizer, options, progress).run()
     return dict(zip(options.split.names, pools, strict=True))
+
+
+def _files(
+    sources: Sequence[str | Path], folder: Path, options: PrepareOptions, tell: Tell
+) -> tuple[SourceFile, ...]:
+    apart = (folder, unfinished_folder(folder))
+    return list_sources(sources, options.read, leave_out=apart, on_hidden=lambda all: tell(hidden(all)))
 
 
 def _checked(out: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -112,7 +112,11 @@ class SourceFile:
 
 
 def list_sources(
-    sources: Sequence[str | Path], options: ReadOptions, *, leave_out: Sequence[Path] = ()
+    sources: Sequence[str | Path],
+    options: ReadOptions,
+    *,
+    leave_out: Sequence[Path] = (),
+    on_hidden: Callable[[list[str]], None] = lambda names: None,
 ) -> tuple[SourceFile, ...]:
     """The files of all sources, sorted by name.
 
@@ -121,19 +125,27 @@ def list_sources(
     object of a store, or all below it. Names are relative to the deepest folder that holds all the sources,
     so that two folders with equal file names stay apart and a moved folder gives the same names.
 
+    Args:
+        sources: files, folders, URLs.
+        options: which files are wanted, and how they are read.
+        leave_out: folders that are not entered.
+        on_hidden: called with the paths, below their source, of the files that are wanted but for their hidden names, if any.
+
     Raises:
         RecipeError: a source is missing, empty, unreadable or named twice; every problem at once.
     """
     problems: list[Problem] = []
     found: list[Found] = []
     tops: list[PurePosixPath] = []
+    hidden: list[str] = []
     for source in sources:
         if source == "":
             fix = "an empty shell variable? name the file or folder; . is the folder you are in"
             problems.append(Problem("sources", "''", "a file or a folder", fix))
             continue
         top, below = _files_of(source, options, leave_out, problems)
-        found += below
+        hidden += [str(file.relative) for file in below if file.is_hidden]
+        found += [file for file in below if not file.is_hidden]
         tops += [] if top is None else [top]
     if not sources:
         problems.append(Problem("sources", "(none)", "a file or a folder", "name what is to be read"))
@@ -148,27 +160,32 @@ def list_sources(
             problems.append(Problem(str(two.path), "named twice", "each file once", "remove one source"))
     if problems:
         raise RecipeError("sources", problems)
+    if hidden:
+        on_hidden(hidden)
     return tuple(files)
 
 
 def _files_of(
     source: str | Path, options: ReadOptions, leave_out: Sequence[Path], problems: list[Problem]
 ) -> tuple[PurePosixPath | None, list[Found]]:
-    """The folder that a source is, or is in, and those of its files that are to be read."""
+    """The folder that a source is, or is in, and those of its wanted files, hidden ones too."""
     answer = files_of(stored(source), leave_out)
     if isinstance(answer, Problem):
         problems.append(answer)
         return None, []
-    top, found = answer
-    if not found or found[0].folder is not None:
+    top, below = answer
+    found = [file for file in below if not file.is_hidden]
+    if not below or below[0].folder is not None:
         found = _without_dead_links(found, options, problems)
         kept = without_descriptions(found, problems) if options.format in ("auto", "arrow") else found
         kept = [file for file in kept if is_wanted(file.relative, options.include, options.exclude)]
         check_splits(found, kept, problems)
         if not kept:
-            given = f"no file matching {' '.join(options.include)}" if options.include else "no file"
+            given = "only hidden files" if below and not found else "no file"
+            given = f"no file matching {' '.join(options.include)}" if options.include else given
             problems.append(Problem(str(source), given, "a file to read", "check the path and --include"))
-        return top, kept
+        wanted = (file for file in below if is_wanted(file.relative, options.include, options.exclude))
+        return top, [*kept, *(file for file in wanted if file.is_hidden)]
     if not is_wanted(found[0].relative, options.include, options.exclude):
         fix = "leave it out of the sources, or let it in: globs are for named files, too"
         given = "named, and left out by --include or --exclude"
