@@ -123,7 +123,7 @@ def _opened(
         pool = open_as(recipe, name, path, opened)
         pool.num_units  # noqa: B018 - what a view holds is looked up now
     except RecipeError as error:
-        return "not there, nothing compared", _refused(name, error)
+        return "not there, nothing compared", _refused(name, error, recipe.folder(name), path)
     except OSError as error:
         reason = error.strerror or str(error)
         found = Finding("pools", f"pools.{name}: {path}", "a pool that can be read", reason)
@@ -155,9 +155,12 @@ def _paths(folder: Path, course: Course, recipes: Mapping[str, Recipe], root: Pa
     return paths
 
 
-def _refused(name: str, error: RecipeError) -> list[Finding]:
+def _refused(name: str, error: RecipeError, declared: str | Path | None, path: Path) -> list[Finding]:
+    moved = "" if path.exists() else f"; if it was moved: {_elsewhere(name, declared)}"
     return [
-        Finding("pools", f"pools.{name}: {problem.where}", problem.expected, shown(str(problem.given)))
+        Finding(
+            "pools", f"pools.{name}: {problem.where}", problem.expected + moved, shown(str(problem.given))
+        )
         for problem in error.problems
     ]
 
@@ -185,6 +188,14 @@ def _below(root: Path, name: str, declared: Path) -> Path:
         return root / name if not path.exists() and (root / name).exists() else path
     except OSError:
         return path
+
+
+def _elsewhere(name: str, declared: str | Path | None) -> str:
+    """How a pool is found that is at another place now; as `_below` looks."""
+    said = place(declared or name)
+    below = said.name if said.is_absolute() else str(said)
+    either = f"DIR/{below}" if below == name else f"DIR/{below} or DIR/{name}"
+    return f"--pools-root DIR, where {either} is the pool or a link to it"
 
 
 def _are_imported(recipe: Recipe, name: str, path: Path) -> bool:

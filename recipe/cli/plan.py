@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Plan; 1 when the plan cannot be carried out."""
+    """Plan; 1 when the plan cannot be carried out, 2 when its pools do not go together or cannot be read."""
     if args.figures is not None:
         check_file("recipe plan", "--figures", args.figures, "plan.html")
     source, overrides = split_words(args.words)
@@ -81,7 +81,7 @@ def execute(args: argparse.Namespace) -> int:
             say(f"{kind}: {sentence}", quiet=args.json)
     if problems:
         say(f"{recipe.name} is refused: the reasons stand first", quiet=args.json)
-    return 1 if problems else 0
+    return 2 if plan.unfit or held_out else int(bool(problems))
 
 
 def _traffic(plan: Plan) -> dict[str, Any] | None:

@@ -62,7 +62,10 @@ def _refused_removal(amendment: Amendment, change: Change) -> Fault | None:
     begun = amendment.begun or next(iter(recipe.stages))
     if place[0] == "pools" and (len(place) == 1 or (len(place) == 2 and place[1] in recipe.pools)):
         pool = place[1] if len(place) == 2 else "POOL"
-        fix = f"write 0%: stages.{begun}.quotas.{pool}=0%, and so in the stages after it"
+        fix = (
+            f"write 0%: stages.{begun}.quotas.{pool}=0%, and so in the stages after it; for another name: "
+            f"recipe branch RUN NAME --rename {pool}=NEW"
+        )
         return Fault(place, change.text, "every pool of the run: what it served stays on record", fix)
     if place[0] != "stages" or (len(place) > 1 and not amendment.is_in_force(place[1])):
         return None

@@ -110,7 +110,8 @@ def _is_another_name(
         fix = "write the name the pool had before, or leave it out"
         yield Fault((), before, "letters, digits, _ and -, not starting with -", fix)
     elif before in pools:
-        fix = "leave it out" if before == name else f"rename the pool {before} too, or leave it out"
+        fix = f"rename the pool {before} too, or leave it out; of a run: recipe branch RUN NAME --rename "
+        fix = "leave it out" if before == name else f"{fix}{before}={name}"
         yield Fault((), before, "a name that no pool of the recipe has", fix)
     elif before in holders:
         given, fix = (

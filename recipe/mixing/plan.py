@@ -98,6 +98,7 @@ def make_plan(
         exact=exact,
         end_step=end.step if end is not None and end.ended else None,
         problems=tuple(problems),
+        unfit=tuple(of_pools),
         warnings=(
             *_warnings_of(settled, opened),
             *warnings,

@@ -108,6 +108,8 @@ class Plan:
     end_step: int | None = None
     """Where a walked run ends before its planned length, because a pool runs dry."""
     problems: tuple[Problem, ...] = ()
+    unfit: tuple[Problem, ...] = ()
+    """Those of them that are of what was given, whatever is drawn: pools that do not go together."""
     warnings: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     """What may be better, where nothing is wrong."""

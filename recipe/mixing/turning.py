@@ -160,7 +160,8 @@ def _of_pools(old: Recipe, new: Recipe) -> Iterator[Problem]:
             was, becomes = getattr(old.pools[name], key), getattr(new.pools[name], key)
             if was != becomes:
                 expected = f"{_shown(was)}, as from the run's start"
-                yield Problem(f"pools.{name}.{key}", _shown(becomes), expected, BRANCH)
+                fix = f"{BRANCH} (--rename {name}=NEW)" if key == "renamed_from" else BRANCH
+                yield Problem(f"pools.{name}.{key}", _shown(becomes), expected, fix)
     yield from filter_problems(old, new)
 
 

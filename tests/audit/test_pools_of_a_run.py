@@ -46,8 +46,21 @@ def test_a_place_that_cannot_be_read_is_a_finding_that_names_it(world):
 
 def test_pools_that_were_moved_are_found_below_another_root(world):
     shutil.move(world / "pools", world / "elsewhere" / "pools")
-    assert not found(world)[0].ok
+    audit = found(world)[0]
+    assert not audit.ok and all("--pools-root DIR" in finding.expected for finding in audit.findings)
     assert found(world, pools_root=world / "elsewhere")[0].ok
+
+
+def test_a_moved_pool_is_found_where_the_finding_says_a_link_to_it_may_be(world):
+    shutil.move(world / "pools/web", world / "moved")
+    [finding] = found(world)[0].findings
+    assert finding.expected.endswith("is the pool or a link to it") and "DIR/web" in finding.expected
+    root = world / "links"
+    root.mkdir()
+    (root / "web").symlink_to(world / "moved")
+    for name in ("code", "maths"):
+        (root / name).symlink_to(world / "pools" / name)
+    assert found(world, pools_root=root)[0].ok
 
 
 def test_another_pool_in_its_place_is_named_with_both_fingerprints(world):

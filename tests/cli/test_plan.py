@@ -84,6 +84,16 @@ def test_what_cannot_be_carried_out_is_1_with_the_way_out(small, capsys):
     assert "max_epochs" in capsys.readouterr().err
 
 
+def test_what_cannot_be_read_together_is_bad_input_to_plan_as_to_run(small, capsys):
+    """A held-out pool whose type of tokens nobody says; ids beyond the model's vocabulary."""
+    (small.parent / "exam.bin").write_bytes(bytes(64))
+    exam = "+evaluation={pools: {exam: {path: exam.bin, eos: 0}}, window: 16}"
+    for change in (exam, "+model.vocab_size=2"):
+        for words in (["plan"], ["run", "--name", "x"]):
+            assert main([words[0], "small.yaml", change, *words[1:]]) == 2, (words, change)
+            assert "fix" in capsys.readouterr().err
+
+
 def test_exact_walks_the_run(small, capsys):
     exact = plan(capsys, "small.yaml", "--exact")
     assert exact["stages"]["short"]["steps"] == 8

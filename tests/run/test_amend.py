@@ -202,7 +202,7 @@ def test_what_was_not_confirmed_is_not_written(path: Path):
     ("changes", "told"),
     [
         (["stages.one.context=32"], "stages.one.context"),
-        (["stages.one.slicing.stride=8"], "stride 8"),
+        (["stages.one.slicing.stride=8"], "stride: 8"),
         (["stages.one.tokens=96"], "336 positions: so many are consumed"),
         (["seed=2"], "seed"),
         (["count=fresh"], "count"),
@@ -217,6 +217,26 @@ def test_what_is_behind_does_not_change(path: Path, changes: list[str], told: st
         amend_run(path, changes, approval=WHY)
     assert told in str(info.value)
     assert rows(path, "amend") == []
+
+
+def test_a_complete_run_has_nothing_left_to_change_but_may_get_a_stage(path: Path):
+    with recipe.open_run(path) as run:
+        end = run.num_steps
+        run.checkpoint(end)
+    with pytest.raises(RecipeError, match="nothing is left to change") as refused:
+        amend_run(path, ["max_epochs=60"], approval=WHY)
+    assert "--at 7" in refused.value.problems[0].fix
+    assert rows(path, "amend") == []
+    assert amend_run(path, ["max_epochs=60"], at=7, approval=WHY, confirm=lambda _: False).step == 7
+    last_stage = "+stages.more={like: two, tokens: 480}"
+    amendment = amend_run(path, [last_stage], approval=WHY)
+    assert amendment.step == end and amendment.after.end_positions > amendment.after.positions
+
+
+def test_another_name_for_a_pool_is_a_branch(path: Path):
+    for change in ("+pools.a.renamed_from=old", "~pools.a"):
+        with pytest.raises(RecipeError, match=r"--rename a=NEW"):
+            amend_run(path, [change], approval=WHY)
 
 
 def test_a_finished_stage_does_not_change_and_a_later_one_does(path: Path):

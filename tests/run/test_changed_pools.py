@@ -22,6 +22,8 @@ from recipe.pools.metadata import copy_metadata
 from recipe.pools.reparting import repart_pool
 from recipe.run.branching.branch import branch_run
 from recipe.run.branching.wishes import Wish
+from recipe.run.changing.amend import amend_run
+from recipe.run.changing.approval import Approval
 from recipe.run.changing.withdraw import Ticket, withdraw_run
 from recipe.run.evaluation import Scoring, count_rows, scored_rows
 from tests.audit.runs import start, write_pools
@@ -123,6 +125,17 @@ def test_a_run_that_would_serve_erased_documents_is_refused_and_told_the_way_on(
     assert withdrawal.documents == {"web": 3}
     audit = finished(begun)
     assert audit.ok, audit.findings
+
+
+def test_a_run_over_the_whole_pool_is_told_that_it_lost_nothing_and_where_the_new_one_goes(begun):
+    new = erased(begun.parent)
+    with pytest.raises(RecipeError, match="nothing to withdraw") as refused:
+        withdraw_run(begun, erased=True, ticket=Ticket(reason="request 12"))
+    [problem] = refused.value.problems
+    assert f"web ({begun.parent / 'pools/web'})" in problem.given and "in the place of OLD" in problem.fix
+    with pytest.raises(RecipeError, match="nothing to amend") as refused:
+        amend_run(begun, [f"pools.web.path={new}"], approval=Approval(reason="moved"))
+    assert f"recipe withdraw {begun} --erased" in refused.value.problems[0].fix
 
 
 def test_a_state_is_not_opened_over_a_pool_without_what_it_would_serve(begun):

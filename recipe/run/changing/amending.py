@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recipe.config import Recipe, difference, fingerprint
-from recipe.errors import RecipeError
+from recipe.errors import Problem, RecipeError
 from recipe.mixing.growth import grown as grown_state
 from recipe.mixing.outlook import Outlook, outlook
 from recipe.mixing.snapshot import PoolState, Snapshot
@@ -18,6 +18,7 @@ from recipe.pools import Pool
 from recipe.run.canonical import Plain
 from recipe.run.changing.change import Change
 from recipe.run.changing.discarded import discarded_manifests
+from recipe.run.checkpoint_steps import checkpoint_steps, nearest
 from recipe.run.folder import RecipeVersion, RunFolder
 from recipe.run.head import read_head
 from recipe.run.holdings import Holding
@@ -85,13 +86,7 @@ def worked_out(
     """
     at, old, new, pools = place.state.snapshot, place.state.recipe, change.recipe, change.pools
     if fingerprint(new) == fingerprint(old) and not (change.grown or anew):
-        raise RecipeError.single(
-            f"{folder.path}: nothing to amend",
-            "KEY=VALUE",
-            given="the recipe in force",
-            expected="a change of it",
-            fix="say what shall change, such as stages.base.quotas.code=20%",
-        )
+        raise _nothing_changes(folder, old, new)
     if problems := behind_problems(old, new, at, pools):
         problems = with_ways_back(folder.ledger, old, at, problems, AT)
         raise RecipeError(f"{folder.path}: changes of what is behind step {at.step}", problems)
@@ -103,6 +98,8 @@ def worked_out(
         states[name] = _with_growth(states[name], change, pools[name], place.state.withdrawn)
     base = replace(base, pools=tuple(states.values()))
     after = outlook(new, pools, base)
+    if after.positions == after.end_positions and not (change.grown or anew):
+        raise _nothing_left(folder, new, at.step)
     if after.problems:
         raise RecipeError(f"{folder.path}: the rest of the run cannot be served", after.problems)
     head = read_head(folder.ledger)
@@ -119,6 +116,37 @@ def worked_out(
         discarded=discarded_manifests(folder, at.step),
     )
     return amendment, base
+
+
+def _nothing_left(folder: RunFolder, new: Recipe, end: int) -> RecipeError:
+    """The run has reached its end, and the change gives it no further step."""
+    steps = checkpoint_steps(folder.ledger)
+    before = nearest([step for step in steps if step < end], end)
+    earlier = f"; or amend it at an earlier checkpoint (--at {before[-1]})" if before else ""
+    return RecipeError.single(
+        f"{folder.path}: nothing is left to change",
+        f"step {end:,}",
+        given="the end of the run, also under the changed recipe",
+        expected="steps ahead that the change is about",
+        fix=f"add a stage, +stages.NAME={{like: {list(new.stages)[-1]}, tokens: …}}{earlier}",
+    )
+
+
+def _nothing_changes(folder: RunFolder, old: Recipe, new: Recipe) -> RecipeError:
+    """The recipe is the one in force; where a pool is said to be is no part of it."""
+    problems = [
+        Problem(
+            f"pools.{name}.path", f"{new.folder(name)}: the same pool at another place, and nothing else",
+            "a change of the recipe: a pool is what it holds, not where it is",
+            f"put it where the run reads it; if documents were erased from it, then: recipe withdraw "
+            f"{folder.path} --erased",
+        )
+        for name in new.pools
+        if name in old.pools and new.folder(name) != old.folder(name)
+    ]  # fmt: skip
+    fix = "say what shall change, such as stages.base.quotas.code=20%"
+    problems = problems or [Problem("KEY=VALUE", "the recipe in force", "a change of it", fix)]
+    return RecipeError(f"{folder.path}: nothing to amend", problems)
 
 
 def turned(

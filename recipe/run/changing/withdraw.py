@@ -40,6 +40,7 @@ from recipe.run.words import words_at
 from recipe.sequences.pieces import measure
 
 FOLDER = "withdrawn"
+_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +144,10 @@ def withdraw_run(  # noqa: PLR0913 - the options of the verb
         refuse_changed(changed(state.holdings, pools), fix="put the data back that the run was served from")
         found = _found(chosen(pools, pool), documents)
         found += _listed(withdrawn_elsewhere(folder, state.withdrawn) if again else {})
-        found += _listed(erased_and_served(state.recipe, pools, state.withdrawn) if erased else {})
+        lost = erased_and_served(state.recipe, pools, state.withdrawn) if erased else {}
+        if erased and not lost and not found:
+            raise _nothing_lost(folder, pools)
+        found += _listed(lost)
         found = _each_once(state, found)
         withdrawal, after = _worked_out(folder, state.withdrawn, found, pools)
         withdrawal = replace(
@@ -196,6 +200,20 @@ def read_ids(path: Path) -> list[str]:
             str(path), "documents", given=given, expected="ids of documents, one a line, in UTF-8", fix=fix
         )
     return ids
+
+
+def _nothing_lost(folder: RunFolder, pools: Mapping[str, Pool]) -> RecipeError:
+    """The folders that the run reads lack no document: what was erased stands in a new folder elsewhere."""
+    places = [f"{name} ({pool.path})" for name, pool in pools.items()]
+    more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
+    return RecipeError.single(
+        f"{folder.path}: nothing to withdraw",
+        "--erased",
+        given=f"pools that have lost nothing the run would serve: {', '.join(places[:_SHOWN])}{more}",
+        expected="a pool of the run from which documents were erased",
+        fix="put NEW, as recipe pools withdraw OLD NEW made it, in the place of OLD, and do this again; "
+        f"or name the documents: recipe withdraw {folder.path} --documents FILE",
+    )
 
 
 def _listed(lists: Mapping[str, Iterable[int]]) -> list[DocumentAt]:
