@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -31,7 +32,6 @@ from recipe.integrations.exporting.pools_formats import (
 )
 from recipe.integrations.exporting.pools_losses import losses
 from recipe.integrations.exporting.pools_mds import write_mds
-from recipe.pools.adopting import link_file
 from recipe.pools.pool import Pool
 from recipe.pools.views import View
 from recipe.pools.workplace import Workplace, unfinished_folder
@@ -88,8 +88,8 @@ class PoolDone:
     bytes: int
     erased: int
     """Documents that were withdrawn and erased from the pool: they are left out."""
-    linked: bool
-    """Whether token files are the pool's own, under another name."""
+    copied: bool
+    """Whether token files are the pool's own, byte by byte."""
     lost: dict[str, int] = field(default_factory=dict)
     sha256: str
     """Of the manifest, which answers for every byte."""
@@ -136,7 +136,7 @@ def export_pool(
     return PoolDone(
         path=target, format=wanted.format, documents=count.documents, tokens=count.tokens,
         files=len(files), bytes=sum(file["bytes"] for file in files), erased=manifest["erased"],
-        linked=manifest["linked"], lost=lost,
+        copied=manifest["copied"], lost=lost,
         sha256=sha256_of(target / MANIFEST_NAME),
     )  # fmt: skip
 
@@ -146,10 +146,10 @@ def _write(pool: Pool, folder: Path, wanted: PoolWanted, kinds: tuple[Kind, Kind
     documents = count.passing(documents_of(pool, min(most, STRETCH_TOKENS)))
     if wanted.format in TOKENS_ALONE:
         documents = beside(folder, documents, kinds)
-    if wanted.format == "megatron" and wanted.tokens_per_file is None and _link_pairs(pool, folder):
+    if wanted.format == "megatron" and wanted.tokens_per_file is None and _copy_pairs(pool, folder):
         for _ in documents:  # for the table alone
             pass
-        return {"dtype": pool.token_dtype.name, "linked": True}
+        return {"dtype": pool.token_dtype.name, "copied": True}
     ground = Ground(
         card=pool.card,
         dtype=pool.token_dtype.newbyteorder("<"),
@@ -157,11 +157,14 @@ def _write(pool: Pool, folder: Path, wanted: PoolWanted, kinds: tuple[Kind, Kind
         kinds=kinds,
         tokens_per_file=most,
     )
-    return {**WRITERS[wanted.format](folder, documents, ground), "linked": False}
+    return {**WRITERS[wanted.format](folder, documents, ground), "copied": False}
 
 
-def _link_pairs(pool: Pool, folder: Path) -> bool:
-    """Whether the pool is pairs already, all of which it holds: they are here now under other names."""
+def _copy_pairs(pool: Pool, folder: Path) -> bool:
+    """Whether the pool is pairs already, all of which it holds: they are here now under other names.
+
+    They are copies, no links: who changes an export in place does not change the pool.
+    """
     layout = pool.layout
     paths = [layout.folder / name for name in layout.part_names]
     if isinstance(pool, View) or len(pool.erased) or not paths or layout.remote is not None:
@@ -171,7 +174,7 @@ def _link_pairs(pool: Pool, folder: Path) -> bool:
         return False
     for number, pair in enumerate(files):
         for file in pair:
-            link_file(file.resolve(), folder / f"tokens-{number:05d}{file.suffix}")
+            shutil.copyfile(file, folder / f"tokens-{number:05d}{file.suffix}")
     return True
 
 

@@ -96,7 +96,17 @@ def test_megatrons_own_reader_finds_every_document(tmp_path, vocab_size, tokens_
     assert read["rows"] == stored(pool)
     assert sum(read["documents"]) == 60
     assert set(read["dtype"]) == {str(pool.token_dtype)}
-    assert done.linked == (tokens_per_file is None)
+    assert done.copied == (tokens_per_file is None)
+
+
+def test_who_writes_into_an_export_changes_no_pool(tmp_path):
+    pool = write(tmp_path / "pool", vocab_size=100, part_tokens=400)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "pool").iterdir()}
+    assert exported(pool, tmp_path / "out", "megatron").copied
+    for path in (tmp_path / "out").iterdir():
+        with path.open("r+b") as file:
+            file.write(b"\xff" * 8)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "pool").iterdir()} == before
 
 
 READ_MDS = """\
@@ -321,7 +331,7 @@ def test_erased_documents_are_left_out_and_counted(pool, tmp_path, format):
     with erase_documents(pool, np.array(gone), tmp_path / "less", reason="asked") as less:
         done = exported(less, tmp_path / "out", format)
     left = [tokens for number, tokens in enumerate(stored(pool)) if number not in gone]
-    assert (done.documents, done.erased, done.linked) == (57, 3, False)
+    assert (done.documents, done.erased, done.copied) == (57, 3, False)
     said = {"form": Form(boundaries=".offsets.npy")} if format == "npy" else {}
     with open_pool(tmp_path / "out", "again", eos=EOS, **said) as again:
         assert stored(again) == left
