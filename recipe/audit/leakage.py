@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from recipe.audit.shared_text import Run, Seen, Slice, Stretch, cut, shared_runs, slice_of, stretches_of
 from recipe.pools import Pool
-from recipe.pools.same_tokenizer import cannot_tell, check_comparable
+from recipe.pools.same_tokenizer import Stated, cannot_tell, check_comparable
 
 NGRAM = 50
 """Tokens of a stretch, by default."""
@@ -107,6 +107,8 @@ class Search:
     """Tokens of a stretch; shorter documents are compared as a whole."""
     left_out: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """Documents of training that are not read, by pool."""
+    said: Stated | None = None
+    """The tokenizer that is said to have made the pools that do not say theirs."""
     slice_tokens: int = SLICE_TOKENS
     """Held-out tokens of one passage through the pools, unless one document has more."""
 
@@ -137,8 +139,8 @@ def find_leakage(
     """
     both = {f"{name} (trained on)" if name in held else name: pool for name, pool in trained.items()}
     both |= held
-    check_comparable(both)
     search = search or Search()
+    check_comparable(both, search.said)
     ngram = search.ngram
     slices = [(name, ends) for name, pool in held.items() for ends in cut(pool, search.slice_tokens)]
     total = len(slices) * sum(pool.num_tokens for pool in trained.values())
@@ -156,7 +158,7 @@ def find_leakage(
             findings.count_documents((name, part), pool.name, seen)
             anywhere.add(seen)
         findings.count_tokens((name, part), anywhere)
-    return replace(findings.result(), unchecked=cannot_tell(both))
+    return replace(findings.result(), unchecked=cannot_tell(both, search.said))
 
 
 class _Findings:

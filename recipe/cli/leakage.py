@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -23,12 +24,14 @@ from recipe.config.held_out import held_out_entries
 from recipe.errors import RecipeError
 from recipe.mixing.opening import close_pools, open_pools
 from recipe.pools import Pool
+from recipe.pools.same_tokenizer import Stated, unstated
 from recipe.report.figures import amount
 from recipe.report.leaks import leak_tables, verdict
 from recipe.run.evaluation import open_held_out
 from recipe.run.folder import RunFolder
 from recipe.run.holdings import Holding
 from recipe.run.tracing.courses import Lineage
+from recipe.run.tracing.tokenizers import said_for
 from recipe.run.tracing.trace import Wanted, trace_documents
 
 EXAMPLE = """\
@@ -42,10 +45,14 @@ recipe draws from, and shorter documents as a whole (of fewer than 8 tokens: onl
 that); what is found was compared token by token. Without --against, the pools of the recipe's `evaluation:`,
 `trainer.validation` and `trainer.final` are held out. Of a run, documents that were withdrawn before they
 were read do not count. Pools that do not say their tokenizer (token files made elsewhere) are compared as if
-it were the same, and never cleared: the answer names them.
+it were the same, and never cleared: the answer names them. --tokenizer, or `tokenizer:` in the recipe, says
+what made them; their ids are looked at all the same.
 Exit code 1: something leaks, or a pool is not cleared; with --allow-unchecked only what leaks counts.
 """
 
+SAY_IT = "tokenizer: in the recipe, or --tokenizer"
+_HELD = "held-out pools"
+_KINDS = ("validation", "final")
 Held = dict[str, HeldOutConfig]
 Texts = tuple[Recipe, dict[str, Pool], dict[str, NDArray[np.int64]]]
 
@@ -64,6 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--ngram", type=whole, default=NGRAM, metavar="N", help=f"tokens of a stretch; default: {NGRAM}"
+    )
+    parser.add_argument(
+        "--tokenizer",
+        metavar="SPEC",
+        help="that made the pools that do not say theirs: bytes or a path; default: the recipe's",
     )
     add_file_words(parser, "held-out pools of token files made elsewhere, named by --against")
     add_pools_root(parser)
@@ -87,8 +99,13 @@ def execute(args: argparse.Namespace) -> int:
     print_tables(leak_tables(plain))
     print(verdict(plain))
     if found.unchecked and not found.num_leaks and code:
+        print(f"if {_made(found)} by the tokenizer of the others, say it: {SAY_IT}")
         print(NOT_CLEARED)
     return code
+
+
+def _made(found: Leakage) -> str:
+    return "they were made" if len(found.unchecked) > 1 else "it was made"
 
 
 def _found(args: argparse.Namespace, texts: Texts) -> Leakage:
@@ -98,9 +115,10 @@ def _found(args: argparse.Namespace, texts: Texts) -> Leakage:
         fix = "name them: --against pools/held/code, or evaluation: {pools: {code: pools/held/code}}"
         raise _unclear(args, "nothing", "held-out pools", fix)
     holdings = {name: Holding.of(pool) for name, pool in pools.items()}
-    where = "--against" if args.against else "held-out pools"
+    where = "--against" if args.against else _HELD
     root = recipe.model_copy(update={"pools_root": None}) if args.against else recipe
-    held = open_held_out(root, entries, holdings, where=where, may_be_trained_on=True)
+    with _in_the_recipe(args):
+        held = open_held_out(root, entries, holdings, where=where, may_be_trained_on=True)
     try:
         with progress(quiet=args.json) as bars:
             task = bars.add_task("comparing", total=None, note="")
@@ -108,9 +126,49 @@ def _found(args: argparse.Namespace, texts: Texts) -> Leakage:
             def watch(done: int, total: int) -> None:
                 bars.update(task, completed=done, total=total, note=f"{amount(total)} tokens")
 
-            return find_leakage(pools, held, Search(ngram=args.ngram, left_out=left_out), watch)
+            search = Search(ngram=args.ngram, left_out=left_out, said=_said(args, recipe, [pools, held]))
+            return find_leakage(pools, held, search, watch)
     finally:
         close_pools(held.values())
+
+
+@contextmanager
+def _in_the_recipe(args: argparse.Namespace) -> Iterator[None]:
+    """What is wrong with a held-out pool that the recipe names is told by its key there."""
+    try:
+        yield
+    except RecipeError as error:
+        if args.against:
+            raise
+        raise RecipeError(
+            error.title, [replace(one, where=_key_of(one.where)) for one in error.problems]
+        ) from error
+
+
+def _key_of(where: str) -> str:
+    """The dotted key of a held-out pool.
+
+    >>> _key_of("held-out pools.final/code: a.bin"), _key_of("held-out pools.code: a.bin")
+    ('trainer.final.code: a.bin', 'evaluation.pools.code: a.bin')
+    """
+    area = where.removeprefix(f"{_HELD}.")
+    for kind in _KINDS if area != where else ():
+        if area.startswith(f"{kind}/"):
+            return f"trainer.{kind}.{area.removeprefix(f'{kind}/')}"
+    return where if area == where else f"evaluation.pools.{area}"
+
+
+def _said(args: argparse.Namespace, recipe: Recipe, pools: Sequence[Mapping[str, Pool]]) -> Stated | None:
+    """The tokenizer of pools that say none: as the option says, else the recipe, if it is on this machine."""
+    every = {f"{at}/{name}": pool for at, some in enumerate(pools) for name, pool in some.items()}
+    if args.tokenizer is not None:
+        return said_for(every, args.tokenizer)
+    if recipe.tokenizer is None or not unstated(every):
+        return None
+    spec = recipe.tokenizer.builtin or str(Path(recipe.tokenizer.path or "").expanduser())
+    with suppress(RecipeError):
+        return said_for(every, spec)
+    return None
 
 
 def _against(args: argparse.Namespace) -> Held:
@@ -133,7 +191,7 @@ def _unclear(args: argparse.Namespace, given: str, expected: str, fix: str) -> R
 def held_out(recipe: Recipe) -> Held:
     """The held-out pools that a recipe names, by area."""
     found: Held = {}
-    for kind in ("validation", "final"):
+    for kind in _KINDS:
         named = (recipe.trainer or {}).get(kind)
         if isinstance(named, Mapping):
             entries = held_out_entries(named, f"trainer.{kind}")

@@ -102,13 +102,19 @@ def unstated(pools: Mapping[str, Pool]) -> tuple[str, ...]:
     return tuple(name for name, pool in pools.items() if stated_by(pool).fingerprint is None)
 
 
-def doubts(pools: Mapping[str, Pool]) -> tuple[list[Problem], list[str]]:
+def doubts(pools: Mapping[str, Pool], said: Stated | None = None) -> tuple[list[Problem], list[str]]:
     """What exported files, and the ids of pools that say no tokenizer, tell beside a pool that says one.
+
+    Args:
+        pools: by name.
+        said: the tokenizer that is said to have made those that say none.
 
     Returns:
         what is certainly another tokenizer's; and what to say of ids that may be added tokens.
     """
     stated = {name: one for name, pool in pools.items() if (one := stated_by(pool)).fingerprint is not None}
+    if said is not None:
+        stated |= dict.fromkeys([name for name in pools if name not in stated], said)
     if not stated:
         return [], []
     problems, told = _exported_otherwise(pools, stated), list[str]()
@@ -143,13 +149,18 @@ def _exported_otherwise(pools: Mapping[str, Pool], stated: Mapping[str, Stated])
     return [
         Problem(
             f"pools.{name}",
-            f"tokenizer {one.fingerprint}, as the {EXPORTED} beside its files says",
+            f"tokenizer {one.fingerprint}, as {_who_says(pools[name])} says",
             f"tokenizer {stated[first].fingerprint}, as pool {first}",
             "prepare all pools with one tokenizer: ids of different tokenizers never mix",
         )
         for name, one in stated.items()
         if pools[name].card.tokenizer is None and one.fingerprint != stated[first].fingerprint
     ]
+
+
+def _who_says(pool: Pool) -> str:
+    of_files = stated_by(pool).fingerprint is not None
+    return f"the {EXPORTED} beside its files" if of_files else "--tokenizer, or tokenizer: in the recipe,"
 
 
 def tokenizer_warnings(pools: Mapping[str, Pool]) -> list[str]:
@@ -170,20 +181,24 @@ def tokenizer_warnings(pools: Mapping[str, Pool]) -> list[str]:
     ]
 
 
-def cannot_tell(pools: Mapping[str, Pool]) -> tuple[str, ...]:
+def cannot_tell(pools: Mapping[str, Pool], said: Stated | None = None) -> tuple[str, ...]:
     """A sentence of each pool whose texts are compared with others' although nobody says that it can be.
+
+    There is none where somebody says which tokenizer made those that do not say theirs.
 
     >>> cannot_tell({})
     ()
     """
     return tuple(
         f"cannot tell: pool {name} does not say its tokenizer; compared as if it were the same"
-        for name in unstated(pools)
+        for name in (unstated(pools) if said is None else ())
     )
 
 
-def check_comparable(pools: Mapping[str, Pool] | Sequence[Pool]) -> None:
+def check_comparable(pools: Mapping[str, Pool] | Sequence[Pool], said: Stated | None = None) -> None:
     """Refuse pools whose tokens do not mean the same, as far as they say, or as their ids tell.
+
+    ``said`` is the tokenizer that is said to have made those that say none: their ids are looked at as ever.
 
     Raises:
         RecipeError: naming each that has another tokenizer than the first one that states any.
@@ -201,7 +216,8 @@ def check_comparable(pools: Mapping[str, Pool] | Sequence[Pool]) -> None:
     ]  # fmt: skip
     if not problems:
         problems = [
-            replace(one, where=str(named[one.where.removeprefix("pools.")].path)) for one in doubts(named)[0]
+            replace(one, where=str(named[one.where.removeprefix("pools.")].path))
+            for one in doubts(named, said)[0]
         ]
     if problems:
         raise RecipeError("overlap", problems)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import recipe
-from recipe.audit.leakage import find_leakage
+from recipe.audit.leakage import Search, find_leakage
 from recipe.cli.main import main
 from recipe.config import recipe_from_plain
 from recipe.errors import RecipeError
@@ -17,6 +17,8 @@ from recipe.pools import Pool, PoolWriter, open_pool
 from recipe.pools.foreign.form import Form
 from recipe.pools.overlap import find_overlap
 from recipe.pools.same_tokenizer import doubts, ids_outside, tokenizer_warnings, unstated
+from recipe.run.tracing.tokenizers import said_for
+from recipe.text.tokenizers.builtin import ByteTokenizer
 
 OURS = "a" * 64
 
@@ -175,3 +177,54 @@ def test_f6_files_that_were_exported_here_say_their_tokenizer(texts, capsys):
     with pairs_file.open("ab") as file:
         file.write(b"\0\0")
     assert unstated({"web": pairs, "exam": exam}) == ("web",)
+
+
+def test_who_says_what_made_the_files_gets_an_all_clear(texts, capsys):
+    """The recipe's tokenizer, or the option; without either the answer names both."""
+    bytes_ = ByteTokenizer().fingerprint()
+    own("ours", texts[:8], bytes_).close()
+    made_elsewhere("exam", texts[8:]).close()
+    said = plain(ours="pools/ours") | {"stages": {"one": {
+        "steps": 2, "context": 8, "batch": {"sequences": 1}, "quotas": {"ours": "100%"}}}}  # fmt: skip
+    Path("r.yaml").write_text(json.dumps(said))
+    words = ["audit", "leakage", "r.yaml", "--against", "files/exam.u16", "--eos", "256"]
+    assert main(words) == 1
+    assert "say it: tokenizer: in the recipe, or --tokenizer" in capsys.readouterr().out
+    assert main([*words, "--tokenizer", "bytes"]) == 0
+    assert "no held-out text is trained on" in capsys.readouterr().out
+    Path("r.yaml").write_text(json.dumps(said | {"tokenizer": "bytes"}))
+    assert main(words) == 0
+    Path("r.yaml").write_text(json.dumps(said | {"tokenizer": "not/here"}))
+    assert main(words) == 1, "a tokenizer that is not on this machine says nothing"
+    assert main([*words, "--tokenizer", "not/here"]) == 2
+
+
+def test_another_tokenizer_than_the_pools_state_is_refused_when_it_is_said(texts):
+    ours, exam = own("ours", texts[:8]), made_elsewhere("exam", texts[8:])
+    said = said_for({"ours": ours, "exam": exam}, "bytes")
+    with pytest.raises(RecipeError, match="as --tokenizer, or tokenizer: in the recipe, says"):
+        find_leakage({"ours": ours}, {"exam": exam}, Search(said=said))
+
+
+def test_ids_of_files_are_looked_at_whatever_is_said_of_them(texts):
+    ours = own("ours", texts, ByteTokenizer().fingerprint())
+    wide = made_elsewhere("wide", [[id + 300 for id in text] for text in texts], eos=999)
+    said = said_for({"ours": ours, "wide": wide}, "bytes")
+    with pytest.raises(RecipeError, match="ids below 257"):
+        find_leakage({"ours": ours}, {"wide": wide}, Search(said=said))
+
+
+def test_what_is_wrong_with_a_held_out_pool_of_the_recipe_is_mended_in_the_recipe(texts, capsys):
+    """Options are for pools that --against names."""
+    own("ours", texts).close()
+    Path("exam.bin").write_bytes(b"1234")
+    said = plain(ours="pools/ours") | {"stages": {"one": {
+        "steps": 2, "context": 8, "batch": {"sequences": 1}, "quotas": {"ours": "100%"}}}}  # fmt: skip
+    held = {"evaluation": {"pools": {"x": "exam.bin"}}, "trainer": {"final": {"y": "exam.bin"}}}
+    Path("r.yaml").write_text(json.dumps(said | held))
+    assert main(["audit", "leakage", "r.yaml"]) == 2
+    told = capsys.readouterr().err
+    assert "evaluation.pools.x: exam.bin" in told and "trainer.final.y: exam.bin" in told
+    assert "write dtype: uint16" in told and "--dtype" not in told
+    assert main(["audit", "leakage", "r.yaml", "--against", "exam.bin"]) == 2
+    assert "write --dtype uint16" in capsys.readouterr().err

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from recipe.config import Recipe
 from recipe.errors import RecipeError
 from recipe.pools import Pool
+from recipe.pools.same_tokenizer import Stated, stated_by
 from recipe.text.tokenizers import Tokenizer, load_tokenizer
 
 TokenizerOf = Callable[[Pool], Tokenizer | None]
@@ -34,6 +35,27 @@ def tokenizers(recipe: Recipe, spec: str | None) -> TokenizerOf:
         return known[key]
 
     return tokenizer_of
+
+
+def said_for(pools: Mapping[str, Pool], spec: str) -> Stated:
+    """The tokenizer that somebody says made the pools that do not say theirs.
+
+    An end mark makes it no other tokenizer: it is taken with the mark of the pool that it made, if any.
+
+    Args:
+        pools: of which some state a tokenizer.
+        spec: ``bytes`` or a path.
+
+    Raises:
+        RecipeError: nothing there, or no tokenizer.
+    """
+    ends = {pool.eos: one for pool in pools.values() if (one := stated_by(pool)).fingerprint is not None}
+    for eos, one in ends.items():
+        with suppress(RecipeError):
+            if load_tokenizer(spec, eos=eos if spec != "bytes" else None).fingerprint() == one.fingerprint:
+                return one
+    found = load_tokenizer(spec)
+    return Stated(found.fingerprint(), found.vocab_size)
 
 
 def _asked(pool: Pool, spec: str) -> Tokenizer | None:
