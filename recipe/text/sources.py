@@ -129,7 +129,8 @@ def list_sources(
         sources: files, folders, URLs.
         options: which files are wanted, and how they are read.
         leave_out: folders that are not entered.
-        on_hidden: called with the paths, below their source, of the files that are wanted but for their hidden names, if any.
+        on_hidden: called with the paths, below their source, of files that are wanted but for a name on the
+            way to them that begins with a dot, if there are any.
 
     Raises:
         RecipeError: a source is missing, empty, unreadable or named twice; every problem at once.
