@@ -16,6 +16,7 @@ from recipe.mixing.planned import Plan
 from recipe.report.spent import spent_tables, spent_to_plain
 from recipe.report.starts import policy_line
 from recipe.run.files import SEQUENCES
+from recipe.run.finding import find_place
 from recipe.run.folder import RunFolder
 from recipe.run.ledger import read_tail
 from recipe.run.run import Run
@@ -63,7 +64,7 @@ def account(run: Run, job: Job, first: int, *, as_json: bool) -> dict[str, Any]:
     """Say what was spent against what was promised, and give it as plain values."""
     ledger = run.path / "ledger.jsonl"
     rows = [row.data for row in surviving(ledger, read_tail(ledger))]
-    stock = {name: int(pool["stock"]) for name, pool in rows[-1]["pools"].items()}
+    stock = {name: held.stock for name, held in find_place(RunFolder(run.path)).state.holdings.items()}
     if not as_json:
         for row in rows:
             if row["kind"] == "warning":

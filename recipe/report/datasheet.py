@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from recipe.config import Recipe
 from recipe.config.problems import nearest
 from recipe.errors import Problem, RecipeError
 from recipe.maths.rounding import largest_remainder
+from recipe.mixing.epochs import epochs_read
 from recipe.mixing.opening import open_named
 from recipe.mixing.simulated import part_of
 from recipe.mixing.snapshot import PoolState
@@ -124,7 +124,7 @@ def _pool(
 ) -> dict[str, Any]:
     """What one pool gave; ``by``: tags that are told of, and the audit's account where they go by that."""
     pool, known = _opened(state.recipe, name, path, state.holdings[name])
-    own = {**_spent(given, part_of(state.recipe, state.holdings[name].stock)), **known, "tags": {}}
+    own = {**_spent(state.recipe, given, state.holdings[name].stock), **known, "tags": {}}
     own["withdrawn"] = len(state.withdrawn.documents(name))
     if pool is not None:
         own["tags"] = _tags(pool, own, by[1], by[0]) if by[0] else {}
@@ -175,10 +175,10 @@ def _run(history: History, state: State) -> dict[str, Any]:
     }
 
 
-def _spent(given: PoolState, stock: int) -> dict[str, Any]:
+def _spent(recipe: Recipe, given: PoolState, stock: int) -> dict[str, Any]:
     """What the ledger says a pool gave."""
     fresh = given.body - given.overlap
-    read = fresh + sum(given.dropped.values())
+    epochs = epochs_read(recipe, stock, fresh, given.dropped)
     return {
         "spent": given.spent,
         "body": given.body,
@@ -188,8 +188,8 @@ def _spent(given: PoolState, stock: int) -> dict[str, Any]:
         "labels": given.labels,
         "sequences": given.sequences,
         "documents_begun": given.documents,
-        "stock": stock,
-        "readings": float(Fraction(read, stock)) if stock else None,
+        "stock": part_of(recipe, stock),
+        "epochs": None if epochs is None else float(epochs),
         "dropped": dict(given.dropped),
     }
 

@@ -122,19 +122,25 @@ def _pools(facts: Mapping[str, Any], w: Words) -> Section:
             f"{one['spent']:,}",
             ratio(one["spent"], total["spent"]),
             f"{one['fresh']:,}",
-            readings(one["readings"]),
+            readings(one["epochs"]),
             f"{one['withdrawn']:,}",
             one["fingerprint"][:SHORT],
         )
         for name, one in facts["pools"].items()
     )
     columns = (
-        "pool", "documents", "tokens it holds", "tokens spent", "share", "fresh", "readings", "withdrawn",
+        "pool", "documents", "tokens it holds", "tokens spent", "share", "fresh", "epochs", "withdrawn",
         "fingerprint",
     )  # fmt: skip
     last = (w("all"), "", "", f"{total['spent']:,}", "", f"{total['fresh']:,}", "", "", "")
     notes = tuple(f"{name}: {w(one['note'])}" for name, one in facts["pools"].items() if one["note"])
-    return Section(title=w("Pools"), text=notes, columns=tuple(map(w, columns)), rows=rows, total=last)
+    return Section(
+        title=w("Pools"),
+        text=(w("about epochs"), *notes),
+        columns=tuple(map(w, columns)),
+        rows=rows,
+        total=last,
+    )
 
 
 def _about(facts: Mapping[str, Any], w: Words) -> Section:

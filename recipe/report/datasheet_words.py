@@ -20,6 +20,8 @@ _ENGLISH = {
     "as its stock is made up; which documents were read is not looked at.",
     "about read-proportional": "Read-proportional: what a pool gave is shared out over its documents' tags "
     "as the tokens are made up that were read at least once.",
+    "about epochs": "Epochs: tokens served fresh, or dropped while they were read, over what the pool holds; "
+    "what a skip or a change of the pool passed over is not among them.",
     "nothing": "Nothing was left out.",
     "lineage": "A branch has read what the runs before it read up to where it branched; their tokens are in "
     "the sums above.",
@@ -47,6 +49,8 @@ _CHINESE = {
     "beside": "以下数据池的卡片没有声明，由制表者另行说明",
     "about stock-proportional": "按存量比例：数据池给出的 token 按其存量的标签构成分摊，不看读了哪些文档。",
     "about read-proportional": "按已读比例：数据池给出的 token 按至少读过一次的 token 的标签构成分摊。",
+    "about epochs": "遍数：作为新 token 提供的、以及读取时略去的 token，除以数据池的存量；跳过的步和数据池"
+    "变更越过的 token 不计入。",
     "nothing": "没有略去任何内容。",
     "lineage": "分支在分叉之前读过它的祖先运行读过的内容；这些 token 已计入上面的总数。",
     "complete": "每个数据池的类别、许可、语言和日期都已声明。",
@@ -93,7 +97,7 @@ _CHINESE = {
     "documents": "文档",
     "tokens it holds": "存量 token",
     "tokens read at least once": "至少读过一次的 token",
-    "readings": "遍数",
+    "epochs": "遍数",
     "withdrawn": "撤回",
     "fingerprint": "指纹",
     "Pools": "数据池",

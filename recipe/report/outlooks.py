@@ -15,7 +15,7 @@ Named = Sequence[tuple[str, Plain]]
 
 
 def outlook_tables(step: int, outlooks: Named) -> Iterator[Group]:
-    """Tokens left and readings by pool, and where the run ends, for some outlooks from one step on.
+    """Tokens left and epochs used up by pool, and where the run ends, for some outlooks from one step on.
 
     Args:
         step: where they begin.
@@ -29,9 +29,11 @@ def outlook_tables(step: int, outlooks: Named) -> Iterator[Group]:
         [_left(name, outlooks) for name in names],
     )
     yield table(
-        "readings of each pool at the end",
+        "epochs used up of each pool at the end",
         ("pool", "so far", *labels, "allowed"),
         [_read(name, outlooks) for name in names],
+        caption="used up: epochs ended, and the part of this one that is behind; what a skip or a change of\n"
+        "the pool passed over counts, too, so it may be more than the epochs that recipe report tells",
     )
     yield table(
         "the end of the run",

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Group
 
 from recipe.config import Recipe
+from recipe.mixing.epochs import PASSED_OVER, epochs_read
 from recipe.report.figures import amount, percent, ratio, readings, signed
 from recipe.report.tables import table
 
@@ -31,7 +32,10 @@ BEGUN = (
     "recipe audit counts those of which any was read"
 )
 """What the tables of ``recipe run`` and ``recipe status`` mean by documents."""
-EPOCHS = "epochs: readings of the pool, its tokens served fresh or dropped over its stock"
+EPOCHS = (
+    "epochs: tokens served fresh, or dropped while they were read, over the stock of the pool as it is now; "
+    "what a skip\nor a change of the pool passed over is not among them"
+)
 
 
 def spent_by_stage(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Counts]]:
@@ -47,6 +51,7 @@ def spent_by_stage(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Cou
             counts = pools.setdefault(name, Counter())
             counts.update({kind: int(values[kind]) for kind in KINDS if kind in values})
             counts["dropped"] += sum(values.get("dropped", {}).values())
+            counts["passed over"] += sum(values.get("dropped", {}).get(why, 0) for why in PASSED_OVER)
     return stages
 
 
@@ -151,8 +156,9 @@ def _run_table(recipe: Recipe, stages: Mapping[str, Mapping[str, Counts]], stock
     for pool in recipe.pools:
         counts = _sum(pools[pool] for pools in stages.values() if pool in pools)
         total.update(counts)
-        read = counts["body"] - counts["overlap"] + counts["dropped"]
-        rows.append((pool, *_kinds(counts), readings(read / stock[pool] if stock.get(pool) else None)))
+        dropped = {"read": counts["dropped"] - counts["passed over"]}
+        epochs = epochs_read(recipe, stock.get(pool, 0), counts["body"] - counts["overlap"], dropped)
+        rows.append((pool, *_kinds(counts), readings(epochs)))
     columns = (
         "pool",
         "sequences",

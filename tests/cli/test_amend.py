@@ -40,7 +40,7 @@ def test_amend_shows_what_changes_and_writes_with_yes(run: str, capsys: pytest.C
     for words in (
         "stages.one.quotas.a: 61.6% → 40%",
         "left from step 12 on",
-        "readings of each pool at the end",
+        "epochs used up of each pool at the end",
         "the end of the run",
     ):
         assert words in out

@@ -260,7 +260,7 @@ def test_what_was_left_out_of_token_files_is_not_on_record_and_not_nothing(token
     text = markdown(datasheet_of(token_files))
     assert "Nothing was left out" not in text
     assert "is not on record: files\n" in text
-    assert "in preparing own | empty | 1 records" in text
+    assert "in preparing own | empty | 1 record " in text
 
 
 def test_pools_without_a_card_are_described_beside_it(token_files, capsys):
