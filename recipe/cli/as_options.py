@@ -12,6 +12,8 @@ from recipe.errors import Problem, RecipeError
 _KEYS = dict.fromkeys((*READ_KEYS, *FILE_KEYS))
 _SAID = re.compile(rf"\b({'|'.join(_KEYS)}): (?=\w)")
 _IN_A_RECIPE = ("pools.", "evaluation.", "trainer.")
+_OF_A_RECIPE = "in a recipe: "
+"""Behind it stands what a recipe says."""
 _MARK = "and the id of the end mark"
 _NO_OPTION = (
     "this verb has no option that says it: name a pool of our own or, where token files made elsewhere are "
@@ -35,7 +37,7 @@ def as_options(error: RecipeError, args: argparse.Namespace) -> RecipeError:
 
 
 def _as_option(problem: Problem, args: argparse.Namespace) -> Problem:
-    if not _SAID.search(problem.fix) or problem.where.startswith(_IN_A_RECIPE):
+    if not _SAID.search(problem.fix) or _OF_A_RECIPE in problem.fix or problem.where.startswith(_IN_A_RECIPE):
         return problem
     if not any(hasattr(args, key) for key in READ_KEYS):
         return replace(problem, fix=_NO_OPTION)

@@ -274,6 +274,7 @@ def card_at(path: Path) -> Card:
     if not (path / CARD_NAME).is_file():
         raise RecipeError.single(
             str(path), str(path), given="no card.json", expected="the folder of a pool that recipe made",
-            fix="prepare it as a pool; files of others carry no card, say it where they are listed",
+            fix="prepare it as a pool; or say it of files without a card, by the pool's name in the recipe, "
+            "in a file of your own: recipe report RUN --datasheet --about FILE",
         )  # fmt: skip
     return read_card(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -72,7 +73,7 @@ class Refusal:
     def problem(self) -> Problem:
         """The refusal as a problem of the user's input."""
         place = place_of(self.source, self.line, self.member)
-        return Problem(place, self.excerpt or "(nothing)", self.detail, repair_of(self.reason))
+        return Problem(place, self.excerpt or "(nothing)", self.detail, repair_of(self.reason, self.detail))
 
     def to_plain(self) -> dict[str, Any]:
         """One row of the quarantine file."""
@@ -87,6 +88,9 @@ class Refusal:
 
 
 _WRONG_TEXT = "name the key that holds the text with --text-key"
+_MEMBERS = "members found: "
+"""So archives tell of a record without a text."""
+_TEXTS = re.compile(r"\.(text|md|markdown|rst|html?|xml|tex|py|c|cc|cpp|h|java|js|ts|go|rs|sh)\b")
 _REPAIRS = {
     "invalid_utf8": ("--on-bad replace keeps it with U+FFFD", "--on-bad skip leaves it out"),
     "lone_surrogate": ("--on-bad replace keeps it with U+FFFD", "--on-bad skip leaves it out"),
@@ -102,13 +106,21 @@ _REPAIRS = {
 _ANY_REPAIR = ("repair the record", "leave it out with --on-bad skip")
 
 
-def repair_of(reason: str, *, may_skip: bool = True) -> str:
+def repair_of(reason: str, detail: str = "", *, may_skip: bool = True) -> str:
     """What mends a record that was refused; or leaves it out, where that is a way.
+
+    Args:
+        reason: why.
+        detail: what was expected; of members of a tar also which there are.
+        may_skip: whether records may be left out.
 
     >>> repair_of("too_long")
     'raise --max-line-bytes, or leave it out with --on-bad skip'
     """
     repair, skip = _REPAIRS.get(reason, _ANY_REPAIR)
+    if _MEMBERS in detail:
+        found = _TEXTS.search(detail.partition(_MEMBERS)[2])
+        repair = f"name the member that holds the text with --text-member {found[1] if found else 'SUFFIX'}"
     return f"{repair}, or {skip}" if may_skip else repair
 
 

@@ -40,7 +40,9 @@ def check_usable(folder: Path, num_tasks: int, tally: Tally) -> None:
                     f"{reason.replace('_', ' ')} in {tally.quarantined[reason]:,} of {tally.read:,} records"
                 )
                 given = f"{count}; the first: {row['excerpt'] or '(nothing)'}"
-                first[reason] = Problem(place, given, row["detail"], repair_of(reason, may_skip=False))
+                first[reason] = Problem(
+                    place, given, row["detail"], repair_of(reason, row["detail"], may_skip=False)
+                )
         if len(first) == len(tally.quarantined):
             break
     empty = f", {tally.empty:,} are empty" if tally.empty else ""

@@ -237,6 +237,18 @@ def tables_as_text(files: Sequence[SourceFile]) -> dict[str, int]:
     return {suffix: found[suffix] for suffix in TABLES_OF_TEXT if found[suffix]}
 
 
+def _as_it_is(path: str) -> str:
+    """How a recipe reads a file of token ids, which need not be prepared; nothing of other files."""
+    stem, dot, suffix = path.rpartition(".")
+    said = {"npy": f"{path}, eos: ID", "bin": f"{path}, dtype: uint16, eos: ID", "idx": stem}.get(
+        suffix.lower()
+    )
+    if said is None or not dot:
+        return ""
+    what = "Megatron's pairs are" if suffix.lower() == "idx" else "token ids are"
+    return f"{what} a pool as they are, in a recipe: pools: {{NAME: {{path: {said}}}}}"
+
+
 def _kind(file: Found, options: ReadOptions, problems: list[Problem]) -> Kind:
     name = file.path.name
     by_name = kind_of(name, in_folder=file.folder is not None)
@@ -246,7 +258,7 @@ def _kind(file: Found, options: ReadOptions, problems: list[Problem]) -> Kind:
         problems.append(Problem(str(file.place), ".json", "a format that is clear", fix))
         return "text"
     if (what := why_unreadable(name, kind)) is not None:
-        fix = "convert it, or leave it out with --exclude"
+        fix = f"{_as_it_is(str(file.place)) or 'convert it'}, or leave it out with --exclude"
         problems.append(Problem(str(file.place), what, READABLE, fix))
     elif kind in ("jsonl", "text") and by_name not in ("jsonl", "text", None):
         fix = f"--format {by_name}, or none: the suffix says it"

@@ -143,3 +143,9 @@ def test_a_full_disk_leaves_the_card_as_it_was_and_nothing_beside_it(pool):
         os._exit(9)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
     assert {path.name: path.read_bytes() for path in pool.iterdir()} == before
+
+
+def test_of_files_without_a_card_the_datasheet_takes_what_is_said(tmp_path):
+    (tmp_path / "tokens.u16").write_bytes(b"1234")
+    with pytest.raises(RecipeError, match="recipe report RUN --datasheet --about FILE"):
+        describe_pool(tmp_path, {"kind": "public"})

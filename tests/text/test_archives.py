@@ -199,3 +199,12 @@ def test_memory_does_not_grow_with_the_number_of_members(tmp_path):
     tracemalloc.stop()
     assert seen == 3000
     assert held[1] - held[0] < 2000 * 10
+
+
+@pytest.mark.parametrize(("member", "word"), [("a.md", "md"), ("a.json.md", "md"), ("a.jpg", "SUFFIX")])
+def test_members_that_are_called_otherwise_are_named_by_their_suffix(tmp_path, member, word):
+    """No key of records helps where there is no record."""
+    write_tar(tmp_path / "a.tar", [(member, b"text")])
+    with pytest.raises(RecipeError, match=f"--text-member {word}, or") as caught:
+        read(tmp_path / "a.tar")
+    assert "--text-key" not in str(caught.value)

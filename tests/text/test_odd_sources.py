@@ -1,7 +1,10 @@
 """Files among the sources that are not what a person may take them for: told, or refused."""
 
+from argparse import Namespace
+
 import pytest
 
+from recipe.cli.as_options import as_options
 from recipe.errors import RecipeError
 from recipe.text.preparation import PrepareOptions
 from recipe.text.prepare import prepare_pool
@@ -67,3 +70,22 @@ def test_a_named_file_that_the_globs_leave_out_is_refused(folder, read):
     found = problem([folder / "a.py"], **read)
     assert "left out by --include or --exclude" in found.given
     assert list_sources([folder / "b.md"], ReadOptions(**read))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tok.npy", "{path: PLACE, eos: ID}"),
+        ("raw.bin", "{path: PLACE, dtype: uint16, eos: ID}"),
+        ("pair.idx", "{path: STEM}"),
+    ],
+)
+def test_token_ids_need_not_be_prepared_and_the_refusal_says_how_they_are_read(folder, name, said):
+    file = folder / name
+    file.write_bytes(b"1234")
+    with pytest.raises(RecipeError) as caught:
+        list_sources([folder], ReadOptions())
+    (problem,) = caught.value.problems
+    said = said.replace("PLACE", str(file)).replace("STEM", str(file.with_suffix("")))
+    assert f"in a recipe: pools: {{NAME: {said}}}, or leave it out with --exclude" in problem.fix
+    assert as_options(caught.value, Namespace()).problems[0].fix == problem.fix
