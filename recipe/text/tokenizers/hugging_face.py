@@ -35,7 +35,7 @@ class JsonTokenizer:
     """
 
     kind = "tokenizer.json"
-    most_whole = 3 << 20
+    most_whole = 4 << 20
 
     def __init__(self, path: Path, *, eos: str | int | None = None, specials: bool = False) -> None:
         """Read the file; ``path`` may be the folder that holds it.

@@ -61,7 +61,7 @@ class Tokenizer(Protocol):
     """What it was read from, the file that `load_tokenizer` takes first; none where it is built in."""
 
     most_whole: int
-    """UTF-8 bytes that are encoded together at most where a text cannot be taken apart; 0.8 GiB, at worst."""
+    """UTF-8 bytes that are encoded together at most where a text cannot be taken apart; 1.3 GiB, at worst."""
 
     @property
     def normaliser(self) -> str:
