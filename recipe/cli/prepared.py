@@ -65,7 +65,8 @@ def pool_table(pool: Pool) -> Group:
     rows.append(("longest document", card.max_document_tokens))
     if read["repaired"] and SPLIT not in card.source:
         rows.append(("kept with U+FFFD", read["repaired"]))
-    rows += [(f"left out: {reason.replace('_', ' ')}", count) for reason, count in left_out.items()]
+    whose = "left out of this pool" if SPLIT in card.source else "left out"
+    rows += [(f"{whose}: {reason.replace('_', ' ')}", count) for reason, count in left_out.items()]
     caption = "" if SPLIT in card.source else _quarantine(pool.path, read)
     counts = [(what, f"{count:,}") for what, count in rows]
     return table(f"pool {pool.path}", ("what", "how many"), counts, caption=caption)

@@ -117,6 +117,8 @@ def wrong(path: Path, name: str, error: RecipeError) -> Listed:
     if Path(first.where) != path:
         told = f"{Path(first.where).name}: {told}"
     own = (path / CARD_NAME).exists() or any((path / file).exists() for file in OWN_FILES)
+    if own and not (path / CARD_NAME).exists():
+        told += f"; to make its card again: recipe pools refingerprint {shlex.quote(str(path))} --write"
     return Listed(name=name, path=str(path), own=own, bytes=size_of(path), problem=told)
 
 

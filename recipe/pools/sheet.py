@@ -63,10 +63,11 @@ def left_out(card: Card) -> dict[str, Any]:
     """Records read, and what became of them; ``adds_up`` is None where no reading is on record.
 
     Of a pool that extends others, theirs too; of one of a split, those of the whole reading, the documents of
-    the other splits among them.
+    the other splits among them: ``reasons`` are then of all splits, ``own`` those that would be in this one.
     """
     readings = [card.source, *(entry["source"] for entry in card.source.get(EXTENDS, ()))]
     plain: dict[str, Any] = {"documents": card.num_documents, "elsewhere": 0, "reasons": dict(card.dropped)}
+    plain |= {"own": dict(card.dropped), "of_all_splits": any(SPLIT in one for one in readings)}
     if not all(isinstance(one.get("read"), Mapping) for one in readings):
         return {**plain, "read": None, "adds_up": None}
     reasons: Counter[str] = Counter()

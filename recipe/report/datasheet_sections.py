@@ -8,6 +8,7 @@ from typing import Any
 
 from recipe.errors import counted
 from recipe.pools.about import CRAWLED, SYNTHETIC
+from recipe.pools.reasons import DUPLICATE, NEAR_DUPLICATE, OTHER_SPLIT, WITHDRAWN
 from recipe.report.datasheet import NOT_SYNTHETIC, OTHERS, READ, WITHOUT
 from recipe.report.datasheet_words import words
 from recipe.report.figures import ratio, readings
@@ -181,6 +182,10 @@ def _tags(facts: Mapping[str, Any], w: Words) -> Iterator[Section]:
             yield Section(title=title, text=(w(_how_text(facts)),), columns=columns, rows=rows)
 
 
+_PLACED = (DUPLICATE, NEAR_DUPLICATE, OTHER_SPLIT, WITHDRAWN)
+"""Reasons for which a document is left out of one split; a bad or empty record belongs to none."""
+
+
 def _left_out(facts: Mapping[str, Any], w: Words) -> Section:
     rows = [
         (w("in training"), w(why), _number(count, "tokens", w)) for why, count in facts["dropped"].items()
@@ -193,8 +198,14 @@ def _left_out(facts: Mapping[str, Any], w: Words) -> Section:
         left = one["left_out"] or {"reasons": {}, "read": None}
         unknown += [name] if left["read"] is None else []
         for why, count in left["reasons"].items():
-            words_of = w(why.replace("_", " "))
-            rows.append((f"{w('in preparing')} {name}", words_of, _number(count, "records", w)))
+            whose = name
+            if left.get("of_all_splits"):
+                is_placed = why in _PLACED
+                whose = name if is_placed else f"{name}{w(', all splits')}"
+                count = left["own"].get(why, 0) if is_placed else count
+            if count:
+                words_of = w(why.replace("_", " "))
+                rows.append((f"{w('in preparing')} {whose}", words_of, _number(count, "records", w)))
     text = (f"{w('not on record')}: {', '.join(unknown)}",) if unknown else () if rows else (w("nothing"),)
     return Section(
         title=w("Left out"), text=text, columns=(w("when"), w("why"), w("how many")), rows=tuple(rows)

@@ -109,6 +109,7 @@ _CHINESE = {
     "(other values)": "（其他值）",
     "in training": "训练中",
     "in preparing": "准备时",
+    ", all splits": "（全部划分）",
     "tokens": "token",
     "records": "条记录",
     "Left out": "略去的内容",

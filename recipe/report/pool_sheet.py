@@ -85,7 +85,12 @@ def _left_out(left: Mapping[str, Any]) -> Group:
     rows = [("documents", f"{left['documents']:,}")]
     if left["elsewhere"]:
         rows.append(("documents of the other splits", f"{left['elsewhere']:,}"))
-    rows += [(f"left out: {why.replace('_', ' ')}", f"{n:,}") for why, n in left["reasons"].items()]
+    whose = "left out of all splits" if left["of_all_splits"] else "left out"
+    rows += [(f"{whose}: {why.replace('_', ' ')}", f"{n:,}") for why, n in left["reasons"].items()]
+    if left["of_all_splits"]:
+        rows += [
+            (f"of them of this pool: {why.replace('_', ' ')}", f"{n:,}") for why, n in left["own"].items()
+        ]
     if left["read"] is None:
         return table("records", ("what", "how many"), rows, caption="how many were read is not on record")
     total = ("read", f"{left['read']:,}")
@@ -164,6 +169,7 @@ def _source(source: Mapping[str, Any]) -> Group:
 _TOLD_ABOVE = ("read.empty", "read.duplicate", "read.other_split")
 """Counts of the whole reading that the table of records has, under the same names."""
 _WORDS = {
+    "raw": "form of raw token files",
     "prepared": "mark of the preparation",
     "files": "files read",
     "read.read": "records read",
