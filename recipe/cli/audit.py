@@ -10,7 +10,6 @@ from recipe.audit import Audit, audit_run
 from recipe.audit.coverage import Coverage
 from recipe.cli.options import add_json, add_pools_root, number, sample_of, whole
 from recipe.cli.output import print_json, print_tables, progress
-from recipe.cli.unchecked import NOT_CLEARED, add_allow_unchecked, concluded
 from recipe.errors import Problem, RecipeError, counted
 from recipe.report.audits import audit_tables, finding_lines, limit_lines
 from recipe.report.figures import amount
@@ -22,7 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder, for example runs/demo")
     _add_depth(parser)
     _add_sources(parser)
-    add_allow_unchecked(parser)
     add_json(parser)
 
 
@@ -82,22 +80,20 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Audit the run; 0 nothing is wrong, 1 something is, or could not be checked."""
+    """Audit the run; 0 nothing is wrong in what was covered, 1 something is."""
     _check_options(args)
     audit = _audited(args)
     if args.served:
         audit = _with_served(audit, args)
     plain = audit.to_plain()
-    code = concluded(plain, args, wrong=bool(audit.findings))
     if args.json:
         print_json(plain)
-        return code
+        return 0 if audit.ok else 1
     verdict = _verdict(len(audit.findings), audit.checked)
     print(f"{args.run}: {verdict}\n")
     print_tables(audit_tables(plain))
-    ends = [verdict, *([NOT_CLEARED] if code and not audit.findings else [])]
-    print("\n".join([*audit.checked.lines(), "", *limit_lines(plain), "", *finding_lines(plain), *ends]))
-    return code
+    print("\n".join([*audit.checked.lines(), "", *limit_lines(plain), "", *finding_lines(plain), verdict]))
+    return 0 if audit.ok else 1
 
 
 def _audited(args: argparse.Namespace) -> Audit:
@@ -136,7 +132,7 @@ def _with_served(audit: Audit, args: argparse.Namespace) -> Audit:
             workers=args.workers,
         )
     except RecipeError as error:
-        if not audit.findings:
+        if audit.ok:
             raise
         # what the audit found is why the run cannot be opened
         said = f"batch digests: not compared, for the run cannot be opened ({error.title})"

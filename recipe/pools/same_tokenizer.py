@@ -168,9 +168,7 @@ def tokenizer_warnings(pools: Mapping[str, Pool]) -> list[str]:
     problems, told = doubts(pools)
     refused = {problem.where for problem in problems}
     names = [name for name in unstated(pools) if f"pools.{name}" not in refused]
-    if all(pools[name].layout.table is not None for name in names) and len(names) == len(pools):
-        return []  # all written by one hand, which gave no tokenizer
-    if not names:
+    if not names or _of_one_hand(pools):
         return []
     one = len(names) == 1
     who = f"pool{'' if one else 's'} {', '.join(map(repr, names))} {'does' if one else 'do'} not say"
@@ -184,14 +182,24 @@ def tokenizer_warnings(pools: Mapping[str, Pool]) -> list[str]:
 def cannot_tell(pools: Mapping[str, Pool], said: Stated | None = None) -> tuple[str, ...]:
     """A sentence of each pool whose texts are compared with others' although nobody says that it can be.
 
-    There is none where somebody says which tokenizer made those that do not say theirs.
+    There is none where somebody says which tokenizer made those that do not say theirs, or all pools were
+    written by one hand.
 
     >>> cannot_tell({})
     ()
     """
+    if said is not None or _of_one_hand(pools):
+        return ()
     return tuple(
         f"cannot tell: pool {name} does not say its tokenizer; compared as if it were the same"
-        for name in (unstated(pools) if said is None else ())
+        for name in unstated(pools)
+    )
+
+
+def _of_one_hand(pools: Mapping[str, Pool]) -> bool:
+    """Whether all are pools of our own and none says a tokenizer: whoever wrote them gave none."""
+    return all(pool.layout.table is not None for pool in pools.values()) and len(unstated(pools)) == len(
+        pools
     )
 
 

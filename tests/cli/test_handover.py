@@ -62,7 +62,7 @@ def test_json_holds_what_was_written_and_every_claim(run, capsys):
     assert (done["path"], done["archive"], done["step"]) == ("p", None, 16)
     assert main(["audit", "verify", "p", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer["ok"] is True and {"check", "ok", "said", "findings"} == set(answer["checks"][0])
+    assert answer["ok"] is True and {"check", "ok", "applies", "said", "findings"} == set(answer["checks"][0])
 
 
 def test_a_package_with_a_fault_is_1_and_names_the_file(run, capsys):

@@ -310,7 +310,7 @@ def test_Z01_opening_a_large_pool_copies_no_index(tmp_path):
     pool = sparse_pool(tmp_path / "p", 1_000_000, 100)
     assert pool.offsets.base is not None and not pool.offsets.flags.owndata
     assert pool.ids([999_999]) == [999_999]
-    assert pool.verify(sample=5)[0].where.endswith("hashes.npy") is True
+    assert pool.verify(sample=5) == []
 
 
 @pytest.mark.parametrize("change", [1, -1, 10**15])

@@ -87,6 +87,7 @@ def test_a_block_that_was_arranged_with_their_text_is_not_read_on_without_it(tmp
         run.checkpoint(run.num_steps)
     audit = audit_run(tmp_path / "run", full=True)
     assert audit.ok and "audit with the folder that holds them" in audit.checked.pools["web"]
+    assert "could not be computed again" in audit.checked.unchecked[0]
     audit = audit_run(tmp_path / "run", full=True, pools_root=moved(tmp_path))
     assert audit.ok and "nothing recomputed" not in audit.checked.pools["web"]
 
