@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 CONFIG = """
+{user}
 worker_processes 1;
 daemon off;
 {modules}
@@ -55,7 +57,15 @@ def serving(folder: Path, scratch: Path, latency: float) -> Iterator[str]:
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    values = {"scratch": scratch, "port": port, "latency": latency, "root": folder.parent.parent}
+    # Workers of root would be nobody, who may read no scratch folder.
+    user = "user root;" if os.geteuid() == 0 else ""
+    values = {
+        "user": user,
+        "scratch": scratch,
+        "port": port,
+        "latency": latency,
+        "root": folder.parent.parent,
+    }
     config = scratch / "nginx.conf"
     config.write_text(CONFIG.format(modules=MODULES.read_text(), **values))
     server = subprocess.Popen(["nginx", "-e", str(scratch / "nginx.log"), "-c", str(config)])
