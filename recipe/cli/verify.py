@@ -155,18 +155,20 @@ def _lines(acceptance: Acceptance) -> list[str]:
             ]
     if acceptance.seed is not None:
         lines.append(f"steps and documents were chosen with seed {acceptance.seed}")
-    return [*lines, _verdict(acceptance.checks)]
+    return [*lines, _verdict(acceptance)]
 
 
 def _mark(check: Check) -> str:
     return MARKS[check.ok] if check.applies else "no claim"
 
 
-def _verdict(checks: tuple[Check, ...]) -> str:
-    failed = [check.name for check in checks if check.ok is False]
+def _verdict(acceptance: Acceptance) -> str:
+    checks, failed = acceptance.checks, acceptance.failed
     if failed:
         return f"{len(failed)} of {len(checks)} claims failed: {', '.join(failed)}"
     left = [check.name for check in checks if check.is_open]
+    if not acceptance.ok:
+        return f"no claim could be checked: {', '.join(left)}"
     if left:
         return f"every claim that could be checked holds; not checked here: {', '.join(left)}"
     return "every claim holds"

@@ -17,7 +17,7 @@ from recipe.audit.parts import Piece, Row, Text
 from recipe.audit.rows import ARRAYS, allowed_pairs, row_faults
 from recipe.audit.seams import Held, is_whole, join, label_faults
 from recipe.audit.tiny_model import LOSSES, loss_fault
-from recipe.audit.verify import Check, Readings, Seen, check_rows, check_seams, claim
+from recipe.audit.verify import Acceptance, Check, Readings, Seen, check_rows, check_seams, claim
 from recipe.config import Recipe, recipe_from_plain
 from recipe.mixing.opening import close_pools, open_pools, settle_with
 from recipe.mixing.stream import Stream
@@ -278,3 +278,14 @@ def test_A10_whatever_the_program_serves_is_found_right(pools, rule):
 def text_of(pool: Any, number: int) -> Text:
     [bos], [eos] = pool.stored_marks(np.array([number]))
     return Text(pool.tokens(number), pool.bos if bos else None, pool.eos if eos else None)
+
+
+def test_claims_of_which_none_could_be_checked_are_no_acceptance():
+    unseen = Check("text", None, "no document was seen whole")
+    nothing_claimed = Check("loss", None, "labels are repeated", applies=False)
+    held, failed = Check("rows", True, "48 rows"), Check("ranks", False, "rank 1 differs")
+    assert not Acceptance("r", (unseen, nothing_claimed)).ok
+    assert Acceptance("r", (unseen, held, nothing_claimed)).ok
+    assert Acceptance("r", (unseen, held)).unchecked == ("text: no document was seen whole",)
+    assert not Acceptance("r", (held, failed)).ok
+    assert Acceptance("r", (held, failed)).failed == ("ranks",)
